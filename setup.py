@@ -27,6 +27,10 @@ if NATIVE and STABLE_ABI and not os.environ.get("FRAGDEX_PURE_PYTHON"):
                 [source.as_posix() for source in NATIVE],
                 depends=[header.as_posix() for header in HEADERS],
                 define_macros=[("Py_LIMITED_API", "0x030B0000")],
+                # Without debug information it takes a quarter of the room; CFLAGS may want it.
+                extra_compile_args=["-g0"]
+                if os.name == "posix" and "CFLAGS" not in os.environ
+                else [],
                 py_limited_api=True,
                 optional=True,
             )

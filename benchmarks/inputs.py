@@ -75,6 +75,13 @@ INPUTS = {
         "faststart",
         0,
     ),
+    "short-fragments": Input(
+        "fragmented-16s.mp4",
+        "the same in fragments",
+        loop.SECONDS,
+        FRAGMENTED,
+        loop.SECONDS // loop.GROUP_SECONDS,
+    ),
 }
 
 

@@ -36,6 +36,7 @@ ROWS: dict[str, Callable[[Setting], Row]] = {
     "build-sidx": rows_build.build_sidx,
     "build-progressive": rows_build.build_progressive,
     "build-short": rows_build.build_short,
+    "build-short-fragments": rows_build.build_short_fragments,
     "clips": rows_process.clips,
     "digests": rows_build.digests,
     "memory": rows_memory.memory,

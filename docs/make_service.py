@@ -22,7 +22,8 @@ from fragdex.rendering.spec import RenderSpec
 from fragdex.service.app import close_context, make_app, open_context
 from fragdex.service.config import Settings
 from fragdex.service.web.documents import METHODS
-from fragdex.service.web.problems import HTTP, PROBLEMS
+from fragdex.service.web.problems import ACTIONS, HTTP, PROBLEMS
+from fragdex.service.web.routing import OTHER_NAMES
 
 HERE = Path(__file__).parent
 PAGES = tuple(
@@ -75,17 +76,31 @@ def routes() -> str:
 def problems() -> str:
     """Every error class, and what HTTP answers."""
     rows = [
-        f"| {row.status} | `{row.slug}` | {row.title} | `{error.__name__}` |"
+        f"| {row.status} | `{row.slug}` | `{row.action}` | {row.title} | `{error.__name__}` |"
         for error, row in PROBLEMS.items()
     ]
     known = {row.slug for row in PROBLEMS.values()}
     rows += [
-        f"| {row.status} | `{row.slug}` | {row.title} | |"
+        f"| {row.status} | `{row.slug}` | `{row.action}` | {row.title} | |"
         for row in HTTP.values()
         if row.slug not in known
     ]
     rows.sort(key=lambda row: (row.split(" | ")[0], row.split("`")[1]))
-    return "| Status | Type | Title | Raised as |\n|---|---|---|---|\n" + "\n".join(rows)
+    head = "| Status | Type | Action | Title | Raised as |\n|---|---|---|---|---|\n"
+    return head + "\n".join(rows)
+
+
+def actions() -> str:
+    """What a client should do about a problem."""
+    rows = [f"| `{action}` | {what} |" for action, what in ACTIONS.items()]
+    return "| Action | What to do |\n|---|---|\n" + "\n".join(rows)
+
+
+def names() -> str:
+    """Earlier names that are taken too."""
+    rows = [f"| `{old}`, in a query | `{new}` | seconds |" for old, (new, _) in OTHER_NAMES.items()]
+    rows.append("| `trackId`, in a body | `track_id` | |")
+    return "| Earlier name | Now | Its unit |\n|---|---|---|\n" + "\n".join(rows)
 
 
 def settings() -> str:
@@ -177,6 +192,8 @@ def _codes(names: list[str]) -> str:
 
 TABLES = {
     "routes": routes,
+    "names": names,
+    "actions": actions,
     "problems": problems,
     "settings": settings,
     "commands": commands,

@@ -25,7 +25,7 @@ collect_ignore = ["oracle/ffmpeg_packets.py", "oracle/pymp4_dump.py"]
 
 # No deadlines: a test that fails because the machine is busy proves nothing.
 settings.register_profile(
-    "fragdex", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+    "fragdex", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
 # A build server judges the change, not the draw: the same examples every time. New ones are drawn
 # by every local run, and by `./dev fuzz`. A failing one is printed in a form that can be replayed.
@@ -33,7 +33,7 @@ settings.register_profile(
     "ci", settings.get_profile("fragdex"), derandomize=True, print_blob=True, database=None
 )
 PROFILE = "ci" if os.environ.get("CI", "") not in ("", "false", "0") else "fragdex"
-settings.register_profile("short", settings.get_profile(PROFILE), max_examples=25)
+settings.register_profile("short", settings.get_profile(PROFILE), max_examples=15)
 settings.register_profile("many", settings.get_profile(PROFILE), max_examples=300)
 settings.load_profile(PROFILE)
 
@@ -163,3 +163,25 @@ def ask_mp4box():
         return answers
 
     return ask
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch, root):
+    """A folder that looks like a checkout to a reader of the docs, and may be written to.
+
+    What the examples leave there, git must not show; what is there when a test says
+    `git add` is the test's own.
+    """
+    (tmp_path / "fixtures").symlink_to(root / "fixtures")
+    shutil.copy(root / ".gitignore", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    git = shutil.which("git")
+    if git is not None:
+        subprocess.run([git, "init", "--quiet"], check=True)
+        subprocess.run([git, "add", "--all"], check=True)
+    yield tmp_path
+    if git is not None:
+        status = [git, "status", "--porcelain"]
+        told = subprocess.run(status, check=True, capture_output=True, text=True).stdout
+        left = sorted(line[3:] for line in told.splitlines() if line.startswith("??"))
+        assert left == [], "examples write below out/, or .gitignore has what they write"

@@ -2,8 +2,10 @@
 
 Collecting these tests takes some ten seconds and hundreds of megabytes. pytest-xdist does it again
 in each of its workers; a fork has it already. The tests of a file stay in one worker and in their
-order, so that what they set up for themselves is set up once. Files with tests that are marked
-`slow` come first: the longest ones shall not begin when all other workers have nothing left to do.
+order, so that what they set up for themselves is set up once. The files that took longest in the
+last run come first, as pytest's cache remembers them: they shall not begin when all other workers
+have nothing left to do. Of those that it does not know, files with tests marked `slow` are taken to
+be long.
 
 Many wait for processes that they start. While processors are idle, further workers are forked, up
 to twice as many, which take files from the other end of the queue, without tests that are slow or
@@ -35,10 +37,15 @@ from pathlib import Path
 import pytest
 from _pytest.config import create_terminal_writer
 
+LAST_SECONDS = "forked_workers/seconds"
+"""Where pytest's cache has {file: what its tests took when they last ran}."""
+SLOW_SECONDS, OTHER_SECONDS = 10, 0.05
+"""What a test is taken to need in a file that was never run, where it is marked slow, and else."""
 SECONDS_TO_END = 3
 """Until workers that do not end are killed, once the run is broken off."""
-MOST_MEMORY = 100 << 20
-"""A worker that takes so much more than it began with ends after its file; another follows."""
+LEAST_KEPT, MOST_KEPT, SHARE_KEPT = 100 << 20, 512 << 20, 1 / 32
+"""A worker that holds more than it began with, by a share of the free memory between these bounds,
+ends after its file, and another follows: which starts servers and imports anew, some 5 s."""
 BROWSERS = {"browser", "chromium", "page"}
 """Fixtures of tests that need a browser."""
 MUCH_IDLE, LITTLE_IDLE = 0.2, 0.04
@@ -73,8 +80,8 @@ def pytest_runtestloop(session):
 class Worker:
     """The controller's side of a worker.
 
-    `nodeid` is the test that it runs, `left` are those that it was given and has not begun, by
-    their places among all tests. An extra one is there because processors were idle.
+    `nodeid` is the test that it runs since `began`, `left` are those that it was given and has not
+    begun, by their places among all tests. An extra one is there because processors were idle.
     """
 
     number: int
@@ -84,6 +91,7 @@ class Worker:
     is_extra: bool
     is_used: bool = False
     nodeid: str = ""
+    began: float = 0
     left: list = field(default_factory=list)
     received: bytes = b""
 
@@ -93,7 +101,9 @@ class Run:
 
     def __init__(self, session, count):
         self.session, self.config = session, session.config
-        self.queue = grouped(session.items)
+        cache = getattr(session.config, "cache", None)  # -p no:cacheprovider
+        self.seconds, self.last = {}, cache.get(LAST_SECONDS, {}) if cache else {}
+        self.queue = grouped(session.items, self.last)
         self.count = min(count, len(self.queue))
         self.selector = selectors.DefaultSelector()
         self.workers = []
@@ -114,8 +124,16 @@ class Run:
                     raise self.session.Failed(self.session.shouldfail)
                 if self.session.shouldstop:
                     raise self.session.Interrupted(self.session.shouldstop)
+            self.remember()
         finally:
             self.end()
+
+    def remember(self):
+        """Keep what each file took for the order of the next run."""
+        cache = getattr(self.config, "cache", None)
+        if cache:
+            rounded = {name: round(seconds, 2) for name, seconds in self.seconds.items()}
+            cache.set(LAST_SECONDS, {**self.last, **rounded})
 
     def add_worker(self):
         """Fork a further worker where processors are idle and there is memory for it."""
@@ -188,7 +206,7 @@ class Run:
                 worker.left += group
                 worker.requests.write(json.dumps(group).encode() + b"\n")
             elif "start" in message:
-                worker.nodeid = message["start"]
+                worker.nodeid, worker.began = message["start"], time.monotonic()
                 del worker.left[0]
                 self.config.hook.pytest_runtest_logstart(
                     nodeid=worker.nodeid, location=tuple(message["location"])
@@ -197,6 +215,8 @@ class Run:
                 self.config.hook.pytest_runtest_logfinish(
                     nodeid=worker.nodeid, location=tuple(message["location"])
                 )
+                name, took = file_of(worker.nodeid), time.monotonic() - worker.began
+                self.seconds[name] = self.seconds.get(name, 0) + took
                 worker.nodeid = ""
             else:
                 report = self.config.hook.pytest_report_from_serializable(
@@ -292,13 +312,27 @@ def free_memory():
     return int(text.partition("MemAvailable:")[2].split()[0]) << 10
 
 
-def grouped(items):
-    """The places of the tests of one file each, in their order; the slow ones come first."""
+def grouped(items, seconds):
+    """The places of the tests of one file each, in their order; the longest files come first.
+
+    `seconds` is {file: what its tests took}, of those that are known.
+    """
     files = {}
     for place, item in enumerate(items):
         files.setdefault(item.path, []).append(place)
 
-    return sorted(files.values(), key=lambda group: slow_ones(items, group), reverse=True)
+    def expected(group):
+        known = seconds.get(file_of(items[group[0]].nodeid))
+        if known is not None:
+            return known
+        slow = slow_ones(items, group)
+        return SLOW_SECONDS * slow + OTHER_SECONDS * (len(group) - slow)
+
+    return sorted(files.values(), key=expected, reverse=True)
+
+
+def file_of(nodeid):
+    return nodeid.partition("::")[0]
 
 
 def slow_ones(items, group):
@@ -333,7 +367,7 @@ def work(run, number, requests, answers):
         speaker.say(want=True)
         return [session.items[place] for place in json.loads(source.readline() or "[]")]
 
-    most = held_memory() + MOST_MEMORY
+    most = held_memory() + min(max(LEAST_KEPT, int(free_memory() * SHARE_KEPT)), MOST_KEPT)
     group = next_group()
     while group:
         following = []

@@ -52,6 +52,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "nightly: runs by ./dev test --all alone, since others hold the same law"
+    )
     revision = config.getoption("changed")
     config.reached = None if revision is None else tests_reaching(changed_files(revision))
 
@@ -64,13 +67,14 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out the second database where the database does not decide."""
+    """Leave out the second database where the database does not decide, and what is of `--all`."""
     if config.getoption("full_product"):
         return
-    twice = [item for item in items if _is_repeated(item)]
-    if twice:
-        config.hook.pytest_deselected(items=twice)
-        items[:] = [item for item in items if not _is_repeated(item)]
+    left_out = [item for item in items if item.get_closest_marker("nightly") or _is_repeated(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(map(id, left_out))
+        items[:] = [item for item in items if id(item) not in gone]
 
 
 def _is_repeated(item):
@@ -243,7 +247,7 @@ def _names_in(tree, path):
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
             if node.module == "fragdex":
                 names |= {_face().get(alias.name, "") for alias in node.names}
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "fragdex":
+        elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "fragdex":
             names.add(_face().get(node.attr, ""))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             # a module that is started, or a program in a text
@@ -253,7 +257,7 @@ def _names_in(tree, path):
             if is_test:
                 names |= {_face().get(name, "") for name in _OF_FACE.findall(node.value)}
         elif isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
             texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
             if called.endswith("import_module") and not texts and not is_test:
                 # which one is reckoned as it runs: those beside it

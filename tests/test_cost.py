@@ -384,6 +384,11 @@ TITLES: dict[str, Callable[[int], tuple[list[bytes], list[Captions]]]] = {
     "tracks": lambda count: ([movie(3, tracks=count, fragmented=False)], []),
     "tracks in fragments": lambda count: ([movie(3, tracks=count)], []),
     "renditions": lambda count: ([movie(3, tracks=2)] * count, []),
+    "renditions of their own files": lambda count: (
+        # no two files are equal: each has a box of another size at its end
+        [movie(3, tracks=2) + (8 + n).to_bytes(4) + b"free" + bytes(n) for n in range(count)],
+        [],
+    ),
     "sample entries": lambda count: ([with_sample_entries(count)], []),
     "cues": with_cues,
 }
@@ -395,7 +400,10 @@ ALIKE = 4
 
 @pytest.mark.parametrize("what", TITLES)
 def test_each_file_of_a_package_costs_what_is_in_it(what: str) -> None:
-    """Each initialization segment parsed the whole moov; each variant asked every rendition."""
+    """Each initialization segment parsed the whole moov; each variant asked every rendition.
+
+    Each playlist compared every file with every other, to find the media of none.
+    """
     known: dict[str, list[float]] = {}
     for count in (1, 8, 32):  # the first time loads what is loaded once
         data, captions = TITLES[what](count)
@@ -424,8 +432,7 @@ def test_each_file_of_a_package_costs_what_is_in_it(what: str) -> None:
             for name in some:
 
                 def read(name: str = name, package: fragdex.Package = packages[0]) -> None:
-                    view = package[name]
-                    view.read(source=data[: len(view.sources)])  # noqa: B023
+                    package[name].read()
 
                 counted(kind, read)
         counted("fragments of all", lambda: muxed(indexes, source=data).read(source=data))  # noqa: B023

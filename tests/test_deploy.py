@@ -81,6 +81,38 @@ def test_metrics_of_alerts_and_dashboard_exist(tmp_path):
     assert [name for name in sorted(own) if f"`{name}`" not in page] == []
 
 
+def test_slow_requests_are_those_that_nobody_holds_open():
+    """Streams of events and uploads last as long as their clients want."""
+    rules = yaml.safe_load((DEPLOY / "monitoring" / "alerts.yml").read_text("utf-8"))
+    every = [rule for group in rules["groups"] for rule in group["rules"]]
+    (slow,) = [rule["expr"] for rule in every if rule.get("alert") == "RequestsAreSlow"]
+    left_out = re.compile(re.search(r'route!~"([^"]+)"', slow)[1])
+    document = json.loads((DEPLOY.parent / "docs" / "openapi.json").read_text("utf-8"))
+    for path, operations in document["paths"].items():
+        kinds = set()
+        for operation in operations.values():
+            kinds |= operation.get("requestBody", {}).get("content", {}).keys()
+            for answer in operation["responses"].values():
+                kinds |= answer.get("content", {}).keys() & {"text/event-stream"}
+        lasts = kinds & {
+            "text/event-stream", "application/octet-stream", "application/partial-upload",
+        }  # fmt: skip
+        if lasts:
+            assert left_out.fullmatch(path), path
+        if left_out.fullmatch(path):
+            assert "upload" in path or lasts, path
+
+
+def test_workers_of_one_machine_have_ports_that_there_are():
+    unit = (DEPLOY / "systemd" / "fragdex-worker@.service").read_text("utf-8")
+    port = re.search(r"^Environment=FRAGDEX_WORKER_PORT=(.*)$", unit, re.MULTILINE)[1]
+    named = re.findall(r"fragdex-worker@(\d+)", unit)
+    assert named
+    ports = [int(port.replace("%i", instance)) for instance in named]
+    assert len(set(ports)) == len(set(named))
+    assert all(1024 <= one < 1 << 16 for one in ports)
+
+
 def test_ports_agree():
     compose = yaml.load((DEPLOY / "compose" / "compose.yaml").read_text("utf-8"), Loader)
     scraped = yaml.safe_load((DEPLOY / "monitoring" / "prometheus.yml").read_text("utf-8"))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import fragdex
+from fragdex.testing import movie
 
 FACE = Path(fragdex.__file__).read_text("utf-8")
 PACKAGES = [
@@ -255,3 +256,16 @@ def test_the_version_is_that_of_the_project():
 
 def test_types_are_shipped():
     assert (Path(fragdex.__file__).parent / "py.typed").is_file()
+
+
+@pytest.mark.parametrize(
+    ("ask", "advice"),
+    [
+        (lambda: fragdex.open, "did you mean open_index or open_source?"),
+        (lambda: fragdex.Frame, "did you mean Frames?"),
+        (lambda: fragdex.index(movie(1)).track(1).width, "it is track.info.width"),
+    ],
+)
+def test_a_name_that_is_elsewhere_is_told(ask, advice):
+    with pytest.raises(AttributeError, match=re.escape(advice)):
+        ask()

@@ -25,6 +25,7 @@ DECISIONS = ROOT / "docs" / "decisions"
 # A room imports only rooms before it. The empty name is the face, fragdex/__init__.py: what builds
 # the library knows nothing of it, what stands on the library may use it like any user.
 ROOMS = (
+    "record",
     "errors",
     "_native",
     "byterange",

@@ -1,6 +1,7 @@
 """The README and the pages of docs are followed line by line: what they say is what happens."""
 
 import doctest
+import inspect
 import json
 import os
 import re
@@ -43,14 +44,6 @@ def commands(text):
     return indented + re.findall(r"^\$ (fragdex .*)$", console, re.MULTILINE)
 
 
-@pytest.fixture
-def checkout(tmp_path, monkeypatch):
-    """A folder that looks like a checkout to a reader, and may be written to."""
-    os.symlink(ROOT / "fixtures", tmp_path / "fixtures")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.mark.parametrize("page", [ROOT / name for name in RUN], ids=name_of)
 def test_every_python_block_runs_and_prints_what_it_shows(page, checkout):
     text = page.read_text("utf-8")
@@ -75,6 +68,7 @@ class Missing:
             raise ModuleNotFoundError(name, name=package)
 sys.meta_path.insert(0, Missing())
 import doctest
+import inspect
 failed, tried = doctest.testfile(sys.argv[1], module_relative=False)
 sys.exit(failed or not tried)
 """
@@ -88,20 +82,25 @@ def test_the_first_screen_shows_proves_and_runs_with_what_it_installs(checkout):
     places = [re.sub(r" +#.*", "", first).index(text) for text in shown]
     assert places == sorted(places)
     ((_, block),) = blocks(first, "python")
-    (checkout / "first.txt").write_text(block, "utf-8")
+    (checkout / ".git" / "first.txt").write_text(block, "utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", CORE_ALONE, "first.txt"], capture_output=True, text=True, check=False
+        [sys.executable, "-c", CORE_ALONE, ".git/first.txt"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", TOLD, ids=name_of)
-@pytest.mark.true_start
+@pytest.mark.parametrize(
+    "page", [TOLD[0], pytest.param(TOLD[1], marks=pytest.mark.true_start)], ids=name_of
+)
 def test_every_command_line_works(page, checkout):
     pytest.importorskip("typer")
     pytest.importorskip("matplotlib")
     (checkout / "movie.mp4").write_bytes(movie(fragments=50, samples=50, fps=25))
+    subprocess.run(["git", "add", "--all"], check=True)
     lines = commands(page.read_text("utf-8"))
     assert lines
     for line in lines:
@@ -195,3 +194,122 @@ def test_the_first_screen_of_the_readme_has_what_it_is_and_what_to_type():
     assert "fragdex finds" in screen.splitlines()[2]
     for part in (">>> import fragdex", "| You want to | Use |", "pip install", "**Exact**"):
         assert part in screen, part
+
+
+PROJECT = ROOT / "pyproject.toml"
+# What an extra brings, by the name that it is imported by; `cli` is asked of commands alone.
+MODULES = {
+    "av": "av", "pillow": "PIL", "pyarrow": "pyarrow", "matplotlib": "matplotlib",
+    "httpx": "httpx", "obstore": "obstore", "fsspec": "fsspec", "starlette": "starlette",
+}  # fmt: skip
+WHAT_BLOCKS_IMPORT = """
+import doctest, json, os, sys
+import numpy, construct, fragdex  # what each of them needs
+pages, wanted = json.loads(sys.argv[1]), set(json.loads(sys.argv[2]))
+loaded = {name.partition(".")[0] for name in sys.modules}
+assert not wanted & loaded
+for page, blocks in pages.items():
+    if pid := os.fork():
+        assert os.waitpid(pid, 0)[1] == 0, page
+        continue
+    runner, parser = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS), doctest.DocTestParser()
+    names, news = {}, []
+    for block in blocks:
+        test = parser.get_doctest(block, names, "page", "page", 0)
+        runner.run(test, out=lambda text: None, clear_globs=False)
+        names = test.globs
+        now = wanted & {name.partition(".")[0] for name in sys.modules}
+        news.append(sorted(now - loaded))
+        loaded |= now
+    print("news", json.dumps([page, news]), flush=True)
+    os._exit(0)
+"""
+
+
+def extras():
+    """{extra: the packages that it brings, those of the extras in it too}."""
+    tomllib = pytest.importorskip("tomllib")
+    declared = tomllib.loads(PROJECT.read_text("utf-8"))["project"]["optional-dependencies"]
+
+    def brought(extra):
+        for line in declared[extra]:
+            if match := re.match(r"fragdex\[([\w,-]+)\]", line):
+                for inner in match[1].split(","):
+                    yield inner
+                    yield from brought(inner)
+            else:
+                yield re.match(r"[\w-]+", line)[0].lower()
+
+    return {extra: {extra, *brought(extra)} for extra in declared}
+
+
+def sections(text):
+    """The parts of a page: what stands before its first heading of the second level, then each."""
+    return re.split(r"^(?=## )", text, flags=re.MULTILINE)
+
+
+def named_in(text):
+    """The extras that a text names."""
+    lists = re.findall(r"(?:fragdex|\.)\[([\w,-]+)\]", text) + re.findall(r"extra `([\w-]+)`", text)
+    return {name for one in lists for name in one.split(",")}
+
+
+def needed_by(command):
+    """What a command of fragdex needs beside `cli`: its help says it, or the code."""
+    from fragdex.cli.app import COMMANDS, SERVICE_COMMANDS
+
+    found = {**COMMANDS, **SERVICE_COMMANDS}.get(command)
+    if found is None:
+        return {"cli", *(["service"] if command in SERVICE_GROUPS_OF_OPERATORS else [])}
+    source = inspect.getsource(found.function)
+    help_ = {name for one in re.findall(r"fragdex\[([\w,]+)\]", source) for name in one.split(",")}
+    return {"cli"} | help_ | set(re.findall(r"\bextra\(\"(\w+)\"\)", source))
+
+
+SERVICE_GROUPS_OF_OPERATORS = ("key", "tenant", "db")
+SHELL = re.compile(r"(?:^|\$ |\()fragdex ([a-z]+)\b", re.MULTILINE)
+
+
+def python_in(parts):
+    """(number of its section, text) of each block."""
+    return [(n, block) for n, part in enumerate(parts) for _, block in blocks(part, "python")]
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    """{page: [modules that each of its blocks is the first to import]}, each in a new process."""
+    folder = tmp_path_factory.mktemp("checkout")
+    (folder / "fixtures").symlink_to(ROOT / "fixtures")
+    pages = {
+        name: [block for _, block in python_in(sections((ROOT / name).read_text("utf-8")))]
+        for name in RUN
+    }
+    words = [json.dumps(pages), json.dumps([*MODULES.values()])]
+    done = subprocess.run(
+        [sys.executable, "-c", WHAT_BLOCKS_IMPORT, *words],
+        cwd=folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return dict(map(json.loads, re.findall(r"^news (.*)$", done.stdout, re.MULTILINE)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_says_which_extra_its_examples_need(page, imported):
+    """Before the example, or in its section."""
+    pytest.importorskip("typer")
+    text, brings = page.read_text("utf-8"), extras()
+    parts = sections(text)
+    needs = [set() for _ in parts]
+    if name_of(page) in RUN:
+        of_module = {module: package for package, module in MODULES.items()}
+        for (number, _), modules in zip(python_in(parts), imported[name_of(page)], strict=True):
+            needs[number] |= {of_module[module] for module in modules}
+    for number, part in enumerate(parts):
+        shell = [block for kind in ("sh", "console") for _, block in blocks(part, kind)]
+        for block in (*shell, *commands(part)):
+            for command in SHELL.findall(block):
+                needs[number] |= needed_by(command)
+    have = set()
+    for part, need in zip(parts, needs, strict=True):
+        have |= set().union(*(brings.get(name, set()) for name in named_in(part)))
+        title = part.partition("\n")[0]
+        assert need <= have, f"{name_of(page)}, {title}: {sorted(need - have)} is of no extra named"

@@ -1,6 +1,9 @@
 """Which tests a change can touch."""
 
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 import selection
 
@@ -65,3 +68,23 @@ def test_a_document_reaches_the_tests_that_name_it():
 
 def test_what_all_stand_on_reaches_all():
     assert reached("tests/conftest.py") > reached("src/fragdex/boxes/movie.py")
+
+
+@pytest.mark.parametrize(("is_all", "left"), [(False, ["plain"]), (True, ["plain", "nightly"])])
+def test_what_is_nightly_runs_by_all_alone(is_all, left):
+    items = [
+        SimpleNamespace(
+            name=name, path=Path(__file__), get_closest_marker=lambda mark, name=name: mark == name
+        )
+        for name in ("plain", "nightly")
+    ]
+    gone = []
+
+    def deselected(items):
+        gone.extend(items)
+
+    hook = SimpleNamespace(pytest_deselected=deselected)
+    config = SimpleNamespace(getoption={"full_product": is_all}.get, hook=hook)
+    selection.pytest_collection_modifyitems(config, items)
+    assert [item.name for item in items] == left
+    assert len(gone) == 2 - len(left)

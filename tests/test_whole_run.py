@@ -3,6 +3,7 @@
 The functions of `dev` run a suite of a few lines in a folder of its own.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -100,7 +101,7 @@ def run_all(root, tmp_path):
         dev.write_text(f"{functions}\nvenv={sys.prefix}\ncall_native=tests\nall_tests\n")
         project = PROJECT.format(timeout=timeout, plugins=root / "tests")
         (tmp_path / "pyproject.toml").write_text(project)
-        (tmp_path / "tests").mkdir()
+        (tmp_path / "tests").mkdir(exist_ok=True)
         (tmp_path / "tests" / "conftest.py").write_text(PROFILES)
         for name, text in files.items():
             (tmp_path / "tests" / f"test_{name}.py").write_text(text)
@@ -233,7 +234,8 @@ class Item(SimpleNamespace):
     """A test that has some marks."""
 
     def __init__(self, path, *marks, fixtures=()):
-        super().__init__(path=path, marks=marks, fixturenames=fixtures)
+        nodeid = f"{path}::test"
+        super().__init__(path=path, nodeid=nodeid, marks=marks, fixturenames=fixtures)
 
     def get_closest_marker(self, name):
         return name if name in self.marks else None
@@ -300,7 +302,22 @@ def test_no_worker_is_added_without_need_time_or_memory(queue, monkeypatch, shar
 
 def test_long_files_begin_first():
     items = [Item("a"), Item("b"), Item("b"), Item("c", "slow"), Item("a")]
-    assert forked_workers.grouped(items) == [[3], [0, 4], [1, 2]]
+    assert forked_workers.grouped(items, {}) == [[3], [0, 4], [1, 2]]
+    assert forked_workers.grouped(items, {"b": 70, "c": 0.01}) == [[1, 2], [0, 4], [3]]
+
+
+def test_what_took_long_begins_first_in_the_next_run(run_all, tmp_path):
+    _, output = run_all({"passes": PASSES, "long": f"import time\n{PASSES}    time.sleep(1)\n"})
+    assert "2 passed" in output
+    remembered = tmp_path / ".pytest_cache" / "v" / forked_workers.LAST_SECONDS
+    seconds = json.loads(remembered.read_text())
+    assert set(seconds) == {"tests/test_long.py", "tests/test_passes.py"}
+    assert seconds["tests/test_long.py"] >= 1
+    items = [Item("tests/test_new.py"), *map(Item, seconds)]
+    cache = SimpleNamespace(get=lambda name, _: {forked_workers.LAST_SECONDS: seconds}[name])
+    session = SimpleNamespace(items=items, config=SimpleNamespace(cache=cache))
+    first = items[forked_workers.Run(session, 2).queue[0][0]]
+    assert first.path == max(seconds, key=seconds.get)
 
 
 def test_a_large_example_does_not_hide_what_failed():

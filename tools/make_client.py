@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,24 @@ def members_of(name: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def base_of(name: str) -> str | None:
+    """The record that a record is with more in it: `ApiKey` of `SecretApiKey`."""
+    members = schemas[name]["properties"].items()
+    for other in schemas:
+        if name != other and name.endswith(other) and is_struct(other):
+            fields = schemas[other]["properties"]
+            if fields.items() <= members and {*schemas[other]["required"]} == required(
+                name, fields
+            ):
+                return other
+    return None
+
+
+def required(name: str, fields: Iterable[str]) -> set[str]:
+    """Those of the fields that a record always has."""
+    return {field for field in fields if field in schemas[name].get("required", ())}
+
+
 def content_of(operation: dict[str, Any]) -> dict[str, Any]:
     """The media types of the responses of success, with their schemas."""
     found: dict[str, Any] = {}
@@ -215,7 +234,7 @@ def structs_by_file() -> dict[str, list[str]]:
         if name not in structs[SHARED]:
             structs.setdefault(file, []).append(name)
     for names in structs.values():
-        names.sort(key=lambda name: (len(members_of(name)), name))
+        names.sort(key=lambda name: (len(members_of(name)), base_of(name) is not None, name))
     return structs
 
 
@@ -247,10 +266,13 @@ def sentence(text: str) -> str:
 
 def struct(name: str) -> str:
     """A record as a class."""
-    schema = schemas[name]
-    lines = [f"class {name}(msgspec.Struct, frozen=True, kw_only=True):"]
+    schema, base = schemas[name], base_of(name)
+    inherited = schemas[base]["properties"] if base else {}
+    lines = [f"class {name}({base or 'msgspec.Struct'}, frozen=True, kw_only=True):"]
     lines += [f"    {quoted(sentence(schema.get('description', name)), 4)}", ""]
     for member, inner in schema["properties"].items():
+        if member in inherited:
+            continue
         kind, python = type_of(inner), snake(member)
         if member in schema.get("required", ()):
             default = f' = msgspec.field(name="{member}")' if python != member else ""
@@ -344,7 +366,10 @@ def function(method: str, path: str, operation: dict[str, Any]) -> str:
     parts.append(f"result={result}")
     if binary and result != "bytes":
         parts.append("binary=True")
-    lines.append(f"    return Request({', '.join(parts)})")
+    if result == "bytes" and method == "GET" and headers == ["Range"]:
+        lines.append(f"    return get_bytes({', '.join([parts[1], 'range', *parts[2:-2]])})")
+    else:
+        lines.append(f"    return Request({', '.join(parts)})")
     return "\n".join(lines)
 
 
@@ -372,7 +397,9 @@ def imported(text: str, file: str) -> list[str]:
     used = [name for name in STRUCTS[SHARED] if re.search(rf"\b{name}\b", text)]
     if used and file != SHARED:
         lines.append(f"from fragdex.client.api.{SHARED} import {', '.join(used)}")
-    used = [name for name in ("Request", "segment") if re.search(rf"\b{name}[\[(]", text)]
+    used = [
+        name for name in ("Request", "get_bytes", "segment") if re.search(rf"\b{name}[\[(]", text)
+    ]
     if used:
         lines.append(f"from fragdex.client.exchange import {', '.join(used)}")
     return lines
@@ -389,8 +416,14 @@ def module(file: str) -> str:
     text = "\n\n\n".join([*map(struct, structs), *(function(*one) for one in within)])
     names = sorted([*structs, *(operation["operationId"] for _, _, operation in within)])
     title = f"Operations on {', '.join(tags)}" if tags else "Records that several families use"
-    listed = ", ".join(f'"{name}"' for name in names)
-    head = [HEAD.format(title=title), *imported(text, file), "", f"__all__ = [{listed}]"]
+    listed = textwrap.fill(
+        " ".join(f'"{name}",' for name in names),
+        WIDTH,
+        initial_indent="    ",
+        subsequent_indent="    ",
+    )
+    exported = ["# fmt: off", "__all__ = [", listed, "]", "# fmt: on"]
+    head = [HEAD.format(title=title), *imported(text, file), "", *exported]
     return "\n".join(head) + f"\n\n\n{text}\n"
 
 

@@ -146,7 +146,14 @@ if not TYPE_CHECKING:  # to type checkers, every name would be there
         if name in _MODULES:
             return importlib.import_module(f"fragdex.{name}")
         if name not in _HOMES:
-            raise AttributeError(f"module 'fragdex' has no attribute {name!r}")
+            advice = ""
+            if not name.startswith("__"):
+                from fragdex.errors import did_you_mean
+
+                longer = [known for known in __all__ if known.startswith(f"{name}_")]
+                near = f"; did you mean {' or '.join(longer)}?" if longer else ""
+                advice = near or did_you_mean(name, __all__)
+            raise AttributeError(f"module 'fragdex' has no attribute {name!r}{advice}")
         value = getattr(importlib.import_module(f"fragdex.{_HOMES[name]}"), name)
         globals()[name] = value
         return value

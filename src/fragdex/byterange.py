@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from operator import index
 from typing import Literal
 
 from fragdex.errors import BudgetExceeded, InvalidRange, LimitExceeded
+from fragdex.record import record
 
 __all__ = [
     "MAX_PLANNED_READS",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@record(frozen=True, slots=True, order=True)
 class ByteRange:
     """The bytes from `start` (inclusive) to `stop` (exclusive), counted from 0.
 
@@ -222,7 +223,7 @@ def plan_reads(
     return plan
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Fetched:
     """Bytes that were read.
 
@@ -313,7 +314,7 @@ _RANGE_SPEC = re.compile(r"([0-9]*)-([0-9]*)", re.ASCII)
 _OWS = " \t"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RangeAnswer:
     """How to answer a request with a `Range` field.
 
@@ -437,7 +438,7 @@ def _overlapping(ranges: list[ByteRange]) -> int:
     return len(marked)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ContentRange:
     """What a `Content-Range` field says: which bytes, of how many.
 

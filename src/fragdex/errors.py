@@ -26,29 +26,40 @@
     ├── MissingExtra                 an optional package is not installed
     └── ServiceError                 a request to an engine or the service fails
         ├── RecordNotFound           no such record of this tenant
+        │   ├── NotYet               a part of a result that is still being made
+        │   └── UploadIncomplete     an upload whose bytes are not all here
         ├── Unauthenticated          no key, an unknown one, or a revoked one
         ├── Forbidden                a URL token or key that does not allow this
         ├── InvalidRequest           a field or parameter that breaks a rule
         │   ├── IdempotencyMismatch  the same Idempotency-Key with another request
         │   └── UploadLengthMismatch lengths of a resumable upload that contradict each other
-        ├── Unprocessable            bytes that are not what they were announced as
+        ├── Unprocessable            bytes that cannot be used
+        │   ├── DigestMismatch       bytes that have another md5 than announced
+        │   ├── BodyLengthMismatch   a body that is shorter or longer than announced
         │   └── PageFailed           a page that cannot be rendered, by its own fault
         ├── BrowserGone              the browser of a render ended; another one is started
-        ├── Conflict                 the record's state does not allow it now
+        ├── Conflict                 the record does not allow this request
+        │   ├── RequestRunning       the first request with the same Idempotency-Key is running
+        │   ├── Obstructed           something else has to be changed or deleted first
+        │   ├── Finished             the record is final
+        │   │   └── UploadCompleted  a resumable upload that takes no more bytes
         │   ├── UploadGap            a chunk that starts beyond the bytes that are here
         │   ├── UploadOffsetMismatch bytes of a resumable upload that begin elsewhere
-        │   ├── UploadCompleted      a resumable upload that takes no more bytes
         │   ├── UploadBusy           another upload of the same bytes is running
-        │   └── NotReady             the result is not there yet
+        │   │   └── Superseded       a later request of the same upload took its place
+        │   └── NotReady             the result is being made
+        │       ├── BytesMissing     bytes of it are to be uploaded first
+        │       └── NeverReady       it failed or was cancelled: there will be no result
         ├── TooLarge                 over a limit of this service
         │   └── QuotaExceeded        the tenant stores as much as it may
         ├── TooManyRequests          over the key's rate limit, or the tenant's jobs
         ├── RequestTimedOut          the body of a request stopped coming
         ├── NotAcceptable            none of the forms the caller takes is one we have
         ├── UnsupportedMediaType     a body of another type than this path takes
-        ├── UnsupportedVersion       a version of a protocol that is not spoken here
+        ├── UnsupportedVersion       an unsupported version of a protocol
         ├── ChecksumMismatch         the bytes of a request have another checksum
         ├── StoreFull                no room left where bytes are kept
+        ├── MediaUnavailable         the server of remote media does not answer
         ├── Unavailable              the database or the store does not answer
         │   └── EngineUnavailable    a browser, model or encoder that is not installed
         └── ConfigError              a setting that cannot be used
@@ -65,14 +76,18 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 __all__ = [
+    "BodyLengthMismatch",
     "BrowserGone",
     "BudgetExceeded",
     "BuildError",
+    "BytesMissing",
     "ChecksumMismatch",
     "ConfigError",
     "Conflict",
     "DamagedIndex",
+    "DigestMismatch",
     "EngineUnavailable",
+    "Finished",
     "Forbidden",
     "FormatError",
     "FragdexError",
@@ -85,15 +100,20 @@ __all__ = [
     "LimitExceeded",
     "MalformedBox",
     "MalformedCaptions",
+    "MediaUnavailable",
     "MissingExtra",
+    "NeverReady",
     "NoSyncSample",
     "NotAcceptable",
     "NotISOBMFF",
     "NotReady",
+    "NotYet",
+    "Obstructed",
     "PageFailed",
     "QuotaExceeded",
     "RangeIgnored",
     "RecordNotFound",
+    "RequestRunning",
     "RequestTimedOut",
     "ServiceError",
     "SourceChanged",
@@ -101,6 +121,7 @@ __all__ = [
     "SourceNotFound",
     "SourceUnavailable",
     "StoreFull",
+    "Superseded",
     "TooLarge",
     "TooManyRequests",
     "TrackNotFound",
@@ -115,6 +136,7 @@ __all__ = [
     "UploadBusy",
     "UploadCompleted",
     "UploadGap",
+    "UploadIncomplete",
     "UploadLengthMismatch",
     "UploadOffsetMismatch",
 ]
@@ -467,6 +489,14 @@ class RecordNotFound(ServiceError, LookupError):
     """No such record of this tenant; another tenant's record is not found either."""
 
 
+class NotYet(RecordNotFound):
+    """A part of a result that is still being made; `more["state"]` says how far the record is."""
+
+
+class UploadIncomplete(RecordNotFound):
+    """Bytes of an upload are missing; it continues at `more["next_byte"]`."""
+
+
 class Unauthenticated(ServiceError):
     """The request carries no key, an unknown one, or a revoked one."""
 
@@ -488,7 +518,15 @@ class UploadLengthMismatch(InvalidRequest):
 
 
 class Unprocessable(ServiceError):
-    """The bytes are not what they were announced as (md5, size, format)."""
+    """The bytes cannot be used: they are of another format, damaged, or over a limit."""
+
+
+class DigestMismatch(Unprocessable):
+    """The bytes have another md5 than announced: they were damaged on the way, or are others."""
+
+
+class BodyLengthMismatch(Unprocessable):
+    """A body that is shorter or longer than announced; it continues at `more["next_byte"]`."""
 
 
 class PageFailed(Unprocessable):
@@ -504,7 +542,19 @@ class BrowserGone(ServiceError, ConnectionError):
 
 
 class Conflict(ServiceError):
-    """The record's state does not allow this now."""
+    """The record does not allow this request; another request may do it."""
+
+
+class RequestRunning(Conflict):
+    """The first request with the same Idempotency-Key is running."""
+
+
+class Obstructed(Conflict):
+    """Something else has to be changed or deleted first; `advice` says what."""
+
+
+class Finished(Conflict):
+    """The record is final: complete, failed or cancelled. `more["state"]` says which."""
 
 
 class UploadGap(Conflict):
@@ -515,7 +565,7 @@ class UploadOffsetMismatch(Conflict):
     """The bytes begin at another offset than the upload's; `more["expected-offset"]` is that."""
 
 
-class UploadCompleted(Conflict):
+class UploadCompleted(Finished):
     """The upload was completed: it takes no more bytes."""
 
 
@@ -523,8 +573,20 @@ class UploadBusy(Conflict):
     """Another request is writing these bytes; its lease ends in seconds if it is dead."""
 
 
+class Superseded(UploadBusy):
+    """A later request of the same upload took the place of this one."""
+
+
 class NotReady(Conflict):
-    """The requested result is being made, or will never exist; `more["state"]` says which."""
+    """The requested result is being made; `more["state"]` says how far it is."""
+
+
+class BytesMissing(NotReady):
+    """Bytes that the result is made of are to be uploaded first."""
+
+
+class NeverReady(NotReady):
+    """The requested result failed or was cancelled; `more["state"]` says which."""
 
 
 class TooLarge(ServiceError):
@@ -555,7 +617,7 @@ class UnsupportedMediaType(ServiceError):
 
 
 class UnsupportedVersion(ServiceError):
-    """A version of a protocol that is not spoken here."""
+    """An unsupported version of a protocol."""
 
 
 class ChecksumMismatch(ServiceError):
@@ -564,6 +626,10 @@ class ChecksumMismatch(ServiceError):
 
 class StoreFull(ServiceError, OSError):
     """No room left where bytes are kept; nothing that was here is lost."""
+
+
+class MediaUnavailable(ServiceError):
+    """The server of remote media does not answer, or they change while they are read."""
 
 
 class Unavailable(ServiceError):

@@ -6,9 +6,10 @@ Knows no framework: any server can send it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fragdex.byterange import ByteRange, parse_range
+from fragdex.record import record
 
 __all__ = ["Fields", "Response", "has_already", "may_be_partial", "respond"]
 
@@ -16,7 +17,7 @@ Fields = Mapping[str, str] | Iterable[tuple[str, str]]
 """Header fields of a request, as a mapping of any kind or as pairs."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Response:
     """A response, whose body is made while it is sent.
 

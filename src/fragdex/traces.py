@@ -15,9 +15,10 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final, Literal
+
+from fragdex.record import record
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -33,7 +34,7 @@ _ENDING_SECONDS: Final = 5.0
 """So long the end of a process waits for a collector; the SDK would wait for half a minute."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ActiveSpan:
     """A running span, and who makes those below it."""
 

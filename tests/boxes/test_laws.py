@@ -13,6 +13,8 @@ from strategies.boxes import boxes, declared, field_values, mutations, trees
 
 DECLARED = declared()
 NAMES = [f"{parent or ''}/{layout.code}" for layout, parent in DECLARED]
+FEW = settings(max_examples=settings.default.max_examples // 4)
+"""Of each of two hundred boxes; `./dev test --all` draws more."""
 every_box = pytest.mark.parametrize(("layout", "parent"), DECLARED, ids=NAMES)
 
 
@@ -27,7 +29,7 @@ def stripped(box):
 
 @every_box
 @given(data=st.data())
-@settings(max_examples=12)
+@FEW
 def test_a_box_comes_back_from_its_fields(layout, parent, data):
     box = data.draw(boxes(layout, parent))
     written = build(box)
@@ -50,7 +52,7 @@ def test_a_box_can_be_made_without_a_value(layout, parent):
 
 @every_box
 @given(body=st.binary(max_size=80))
-@settings(max_examples=12)
+@FEW
 def test_any_body_comes_back(layout, parent, body):
     box = Box("uuid" if len(layout.code) == 32 else layout.code, {"data": body})
     if box.type == "uuid":
@@ -65,7 +67,7 @@ def test_any_body_comes_back(layout, parent, body):
 
 @every_box
 @given(data=st.data())
-@settings(max_examples=12)
+@FEW
 def test_offsets_tell_where_fields_stand(layout, parent, data):
     box = data.draw(boxes(layout, parent))
     body = layout.build(box.fields)
@@ -118,7 +120,7 @@ def hangs_on_others(field):
     ids=[name for name, pair in zip(NAMES, DECLARED, strict=True) if pair[0].fields],
 )
 @given(data=st.data())
-@settings(max_examples=12)
+@FEW
 def test_changing_one_field_changes_only_its_bytes(layout, parent, data):
     box = data.draw(boxes(layout, parent))
     version, flags = box.get("version", 0), box.get("flags", 0)

@@ -96,14 +96,24 @@ def test_a_path_does_nothing_but_name_a_file(tmp_path, template):
         LeRobotSet(tmp_path)
 
 
-@pytest.mark.parametrize("template", ["../{file_index:03d}.mp4", "/tmp/a.mp4", "http://h/a.mp4"])
+@pytest.mark.parametrize(
+    "template",
+    [
+        "../{file_index:03d}.mp4", "/tmp/a.mp4", "http://h/a.mp4", "away/{file_index:03d}.mp4",
+        "away/set/../{file_index:03d}.mp4", "link.mp4",
+    ],
+)  # fmt: skip
 def test_nothing_outside_of_its_root_is_opened(tmp_path, template):
     root = tmp_path / "set"
-    write_episodes(root, FILM, video_path=template)
+    write_episodes(root, FILM, video_path="f/{file_index:03d}.mp4")
+    info = root / "meta" / "info.json"
+    info.write_text(info.read_text().replace("f/{file_index:03d}.mp4", template))
+    (root / "away").symlink_to(tmp_path)
+    (root / "link.mp4").symlink_to(tmp_path / "000.mp4")
     (tmp_path / "000.mp4").write_bytes(FILM)
     with pytest.raises(SourceError, match="outside of"):
         LeRobotSet(root, output="numpy")[0]
-    if template.startswith(".."):
+    if template[0] not in "/h":
         assert (LeRobotSet(root, output="numpy", follow=True)[0][CAMERA] == PIXELS[0]).all()
 
 

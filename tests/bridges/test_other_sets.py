@@ -131,7 +131,7 @@ def test_datasets_decode_a_column_of_videos():
     rows = [{"bytes": None, "path": values[0]}, values[1]]
     plain = datasets.Features({"video": datasets.Video(decode=False)})
     data = datasets.Dataset.from_dict({"video": rows}, features=plain)
-    data = data.cast_column("video", film(size=(32, 24)))
+    data = data.cast_column("video", film(root=FIXTURES, size=(32, 24)))
     for number, name in enumerate(NAMES):
         frames = data[number]["video"]
         assert frames.shape == (50, 24, 32, 3)

@@ -16,12 +16,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "first-render.md"
 
 @pytest.mark.slow
 @pytest.mark.true_start
-def test_the_tutorial_of_renders_works(chromium, tmp_path):
+def test_the_tutorial_of_renders_works(chromium, checkout):
     blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["sh", "-eu", "-c", "".join(blocks)],
-        cwd=tmp_path,
+        cwd=checkout,
         env=os.environ | {"PATH": path},
         capture_output=True,
         text=True,
@@ -29,7 +29,10 @@ def test_the_tutorial_of_renders_works(chromium, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     for name, frames in {"hello": 20, "morning": 10, "hello-ada": 10, "hello-alan": 10}.items():
-        assert fragdex.index(tmp_path / f"{name}.mp4").track(1).sample_count == frames
-    with Image.open(tmp_path / "still.png") as still, Image.open(tmp_path / "hello.gif") as moving:
+        assert fragdex.index(checkout / "out" / f"{name}.mp4").track(1).sample_count == frames
+    with (
+        Image.open(checkout / "out" / "still.png") as still,
+        Image.open(checkout / "out" / "hello.gif") as moving,
+    ):
         assert still.size == (640, 360)
         assert moving.n_frames == 10

@@ -545,7 +545,10 @@ def test_a_row_that_fails_stops_no_other(call, page):
     ("name", "text", "output", "told"),
     [
         ("rows.csv", "a,b\n1,2\n3,4\n", "film.mp4", "rows 1 and 2 would both be film.mp4"),
-        ("rows.csv", "a,b\n1,2\n", "{c}.mp4", "c is not there in row 1"),
+        ("rows.csv", "a,b\n1,2\n", "{c}.mp4", "c is not there in row 1; its columns are 'a', 'b'"),
+        ("rows.csv", "a;b\n1;2\n", "{a}.mp4", "one column was found, 'a;b': columns are separated"),
+        ("rows.csv", "a\tb\n1\t2\n", "{a}.mp4", "separated by ',', not by '\\t'"),
+        ("rows.tsv", "a,b\n1,2\n", "{a}.mp4", "separated by '\\t', not by ','"),
         ("rows.csv", "a,b\n../x,2\n", "{a}.mp4", "a cannot be part of a name in row 1"),
         ("rows.csv", "a,b\n1,2,3\n", "{a}.mp4", "number of columns"),
         ("rows.csv", "a,b\n", "{a}.mp4", "no rows"),

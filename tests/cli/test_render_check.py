@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from fragdex.rendering.browser.finding import find_engine
+
 WHOLE = """<!doctype html><style>
 html { width: 160px; height: 90px; overflow: hidden } body { margin: 0; background: #000 }
 p { margin: 0; width: 40px; height: 90px; background: #fff; animation: go 1s linear both }
@@ -85,8 +87,43 @@ def test_each_fault_is_found_at_its_place(check, tmp_path):
 def test_frames_that_differ_between_two_browsers_are_named(check):
     report = check(WHOLE + CHANCE)
     kinds = {one["kind"]: one["text"] for one in report["findings"]}
-    assert kinds["differs"] == "frame 29 differs between two runs"
+    frames, _, cause = kinds["differs"].partition(": ")
+    assert frames.startswith("frame 29 differs between two runs, in frame 29 by up to ")
+    assert frames.endswith(" of 255, within 160x90 pixels at 0,0")
+    assert cause.startswith("perhaps by crypto.subtle.generateKey: its chance has no seed")
     assert "generateKey" in kinds["varies"]
+
+
+FAINT = """<style>p { background: none } i { position: absolute; top: 50px; left: 20px; height: 3px;
+  width: random(2px, 100px, 2px); background: #010101 }</style><i></i>"""
+
+
+def test_runs_are_compared_to_the_bit(check):
+    """A difference of 1 of 255; whose cause is CSS."""
+    report = check(WHOLE + FAINT)
+    (text,) = (one["text"] for one in report["findings"] if one["kind"] == "differs")
+    assert "by up to 1 of 255" in text
+    assert "x3 pixels at" in text
+    assert text.endswith("perhaps by a seed for random() of CSS: other values in each run")
+
+
+def test_a_browser_whose_frames_depend_on_the_machine_is_named(check, tmp_path, monkeypatch):
+    """Also where both runs are equal, by chance."""
+    program = tmp_path / "browser" / "chromium"
+    program.parent.mkdir()
+    program.write_text(
+        f"""#!/bin/bash
+for word; do [[ $word == --enable-begin-frame-control ]] || words+=("$word"); done
+exec {find_engine().path} "${{words[@]}}"
+"""
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("FRAGDEX_CHROMIUM", str(program))
+    (finding,) = check("<style>html { width: 64px; height: 64px }</style>", "--duration", "0.1")[
+        "findings"
+    ]
+    assert finding["kind"] == "browser"
+    assert "cannot render single frames" in finding["text"]
 
 
 def test_codecs_that_take_the_machines_time_are_named(check):

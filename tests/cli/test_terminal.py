@@ -1,5 +1,7 @@
 """Texts of files and their names reach a terminal escaped, and machines by their own rules."""
 
+import copy
+import dataclasses
 import json
 import re
 from xml.etree import ElementTree as ET
@@ -82,6 +84,8 @@ def hostile_index(**values):
     index = fragdex.index(movie(fragments=2))
     for name, value in values.items():
         object.__setattr__(index.track(1).info, name, value)
+    track = copy.copy(index.track(1))  # what a track has of its moov at hand is taken anew
+    index.periods = (dataclasses.replace(index.periods[0], tracks=(track,)),)
     return index
 
 

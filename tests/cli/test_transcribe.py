@@ -145,6 +145,23 @@ def test_counts_as_json(run, tmp_path):
     assert report["engine"].startswith("sherpa-onnx")
 
 
+def test_words_of_another_language_are_told_and_left_out_where_asked(run, tmp_path):
+    """The default engine writes English words for German and Spanish."""
+    pytest.importorskip("moonshine_voice")
+    foreign = str(SPEECH / "foreign-aac.mp4")
+    done = run("transcribe", foreign, "-o", tmp_path / "said.json", "--json")
+    assert done.code == 0
+    facts = json.loads(done.out)
+    assert facts["language"] is None
+    assert facts["doubted"]
+    assert "was probably not said so: this does not sound like English" in done.err
+    all_words = json.loads((tmp_path / "said.json").read_text("utf-8"))
+    assert all_words["doubted"] == facts["doubted"]
+    run("transcribe", foreign, "-o", tmp_path / "sure.json", "--leave-out-doubted")
+    sure = json.loads((tmp_path / "sure.json").read_text("utf-8"))
+    assert len(sure["word_segments"]) < len(all_words["word_segments"]) / 2
+
+
 def test_a_saved_index_stands_for_its_file(run, tmp_path):
     name = tmp_path / "said.mp4"
     name.write_bytes(Path(FILE).read_bytes())

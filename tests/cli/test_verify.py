@@ -194,11 +194,11 @@ def test_the_proof_of_a_view(call, files, tmp_path):
     kept = json.loads((tmp_path / "c.json").read_text())["kept"]
     assert kept
     data = bytearray((tmp_path / "c.mp4").read_bytes())
-    data[kept[1]["start"]] ^= 1
+    data[kept[1]["ranges"][0][0]] ^= 1
     (tmp_path / "c.mp4").write_bytes(data)
     ran = call("verify", "c.mp4", "c.json", "--root", root, "--json")
     (wrong,) = json.loads(ran.out)["differences"]
-    assert (ran.code, wrong["offset"]) == (1, kept[1]["start"])
+    assert (ran.code, wrong["offset"]) == (1, kept[1]["ranges"][0][0])
     (tmp_path / "c.json").write_text('{"kept": 3, "algorithm": "sha256"}')
     assert call("verify", "c.mp4", "c.json").code == 2
     assert call("view", "a.mp4", "-o", "d.mp4", "--proof", "d.json").code == 2, "it has no digests"

@@ -51,11 +51,14 @@ def test_a_film_is_pushed_shown_and_pulled(call, tmp_path):
     (line,) = out.splitlines()
     whole = fragdex.index(json.loads(line)["file"])
     assert [track.kind for track in whole.tracks] == kinds
+    assert whole.findings == ()  # what the service makes has nothing odd about it
     tracks = [str(one["track_id"]) for one in record["tracks"] if one["track_id"] > 0]
     for track, kind in zip(tracks, kinds, strict=True):
         path = tmp_path / f"{track}.mp4"
         assert call("pull", record["id"], "-o", str(path), "--track", track)[0] == 0
-        assert [one.kind for one in fragdex.index(path).tracks] == [kind]
+        alone = fragdex.index(path)
+        assert [one.kind for one in alone.tracks] == [kind]
+        assert alone.findings == ()
 
 
 def test_captions_and_pictures_keep_their_names(call, tmp_path, monkeypatch):

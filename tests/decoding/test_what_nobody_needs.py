@@ -161,4 +161,4 @@ def test_media_is_opened_in_one_place():
         and ast.unparse(node.func) == "av.open"
         and not (len(node.args) > 1 and ast.unparse(node.args[1]) == "'w'")
     ]
-    assert calls == ["fragdex/decoding/container.py"]
+    assert calls == ["fragdex/decoding/codec.py"]

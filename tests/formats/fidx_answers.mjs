@@ -37,6 +37,13 @@ function answer(index, { ask, track, seconds, sample, start, stop, period }) {
     const bytes = { offset: hit.start, size: hit.stop - hit.start };
     return { fragment, sample: hit.sample, ...bytes, cts, dts, seconds: time, clamped };
   }
+  if (ask === "sample") {
+    const frames = index.frames({ track: index.tracks[track], hidden: true });
+    if (!(sample < frames._offset.length)) return null;
+    const of = (name) => frames[`_${name}`][sample];
+    const names = ["offset", "size", "dts", "cts", "duration"];
+    return { ...Object.fromEntries(names.map((name) => [name, of(name)])), sync: Boolean(of("sync")) };
+  }
   throw new Error(ask);
 }
 

@@ -128,7 +128,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(indexes(max_periods=1, max_tracks=1), st.data(), json_values)
 def test_a_hostile_json_part_with_a_right_checksum(
     index: Index, data: st.DataObject, value: object

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fragdex
-from forged_indexes import forged_values
+from forged_indexes import forged_columns, forged_values
 from formats import fidx_programs as programs
 from formats import fidx_vectors as made
 from fragdex.errors import DamagedIndex, FragdexError
@@ -27,7 +27,7 @@ from fragdex.testing.checks.fidx import ASKED, fidx_answers, fidx_vectors, is_sa
 from strategies.indexes import indexes
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-OF_JS = ("tracks", "init", "seek", "span")
+OF_JS = ("tracks", "init", "seek", "span", "sample")
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
 
 
@@ -113,6 +113,53 @@ def test_c_uses_no_member_that_the_library_refuses(forged, program):
     files = [(name, data) for name, data in files if "ud800" not in name]
     answered = lambda asked: programs.answered_by_c(program, asked)  # noqa: E731
     refused_or_unused((files, whole), answered, ASKED)
+
+
+@pytest.fixture(scope="module")
+def forged_tables():
+    """Files with a number in a column that leaves its bounds, or that another column contradicts.
+
+    With the questions, and what the library answers: None where it refuses.
+    """
+    film = fragdex.index(movie(fragments=2, samples=3, fps=25), exact=True)
+    whole = fidx.write(film, samples=True)
+    questions = made.questions(fidx.read(whole), 8)
+    files = [("as it was", whole), *forged_columns(whole)]
+    return [
+        (name, data, questions, fidx_answers(data, questions) or [None] * len(questions))
+        for name, data in files
+    ]
+
+
+def columns_refused_or_unused(forged_tables, answered, kinds, can_refuse=lambda name: False):
+    """Each answer is the library's; what it refuses is refused, or does not need the number."""
+    chosen = [n for n, one in enumerate(forged_tables[0][2]) if one["ask"] in kinds]
+    asked = [(data, [questions[n] for n in chosen]) for _, data, questions, _ in forged_tables]
+    _, _, questions, as_before = forged_tables[0]
+    assert any(answers[n] is None for _, _, _, answers in forged_tables for n in chosen)
+    wrong = []
+    for (name, _, _, right), reply in zip(forged_tables, answered(asked), strict=True):
+        for n, answer in zip(chosen, reply or [None] * len(chosen), strict=True):
+            allowed = [right[n], *([as_before[n]] if right[n] is None else [])]
+            allowed += [None] if can_refuse(name) else []
+            if not any(is_same(answer, one) for one in allowed):
+                wrong.append((name, questions[n], answer, right[n]))
+    assert wrong[:5] == []
+
+
+@needs_node
+def test_javascript_uses_no_column_that_the_library_refuses(forged_tables, tmp_path):
+    answered = lambda asked: programs.answered_by_js(tmp_path, asked)  # noqa: E731
+    # a browser counts exactly up to 2^53
+    is_far = lambda name: abs(int(name.rpartition("=")[2])) >= 2**53  # noqa: E731
+    columns_refused_or_unused(
+        forged_tables, answered, OF_JS, lambda name: "=" in name and is_far(name)
+    )
+
+
+def test_c_uses_no_column_that_the_library_refuses(forged_tables, program):
+    answered = lambda asked: programs.answered_by_c(program, asked)  # noqa: E731
+    columns_refused_or_unused(forged_tables, answered, ASKED)
 
 
 @settings(max_examples=15)

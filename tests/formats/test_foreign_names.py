@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import pickle
 import shutil
 import socket
 import subprocess
 import sys
 import threading
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,9 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import fragdex
+from fragdex.bridges.clip_table import ClipTable
+from fragdex.bridges.film_codec import FilmChunks
+from fragdex.bridges.film_column import frames_of
+from fragdex.bridges.references import references
 from fragdex.byterange import ByteRange
-from fragdex.data import VideoSet, write_set
-from fragdex.errors import SourceError
+from fragdex.data import VideoSet, Windows, write_set
+from fragdex.decoding.codec import open_container
+from fragdex.errors import SourceChanged, SourceError
 from fragdex.formats import fidx
 from fragdex.seeking.model import Index
 from fragdex.seeking.origin import FileInfo
@@ -166,6 +175,93 @@ def test_no_way_to_open_a_set_leads_out_of_its_folder(folder, ways, way, rooted,
             assert frames[0].data.any()
     with VideoSet(set_elsewhere(folder, own), follow=True, **ways[way][0]).frames(0) as frames:
         assert frames[0].data.any()
+
+
+@pytest.mark.parametrize("rooted", [False, True])
+@pytest.mark.parametrize("column", ["clip", "frames"])
+def test_a_table_of_clips_is_made_of_files_below_the_set_alone(folder, column, rooted):
+    """What Lance, Ray and Daft are given, here and in their workers."""
+    (folder / "away").symlink_to(folder.parent)
+    (folder / "link.mp4").symlink_to(folder.parent / "own.mp4")
+    options = {"root": folder} if rooted else {}
+
+    def table_of(name, **more):
+        videos = VideoSet(set_elsewhere(folder, name), **options, **more)
+        return ClipTable(Windows(videos, frames=2), [column])
+
+    for name in (str(folder.parent / "own.mp4"), "../own.mp4", "link.mp4", "away/own.mp4"):
+        for table in (table_of(name), pickle.loads(pickle.dumps(table_of(name)))):  # noqa: S301
+            with pytest.raises(SourceError, match="outside"):
+                table.reader(0, 1).read_all()
+    assert len(table_of("deep/film.mp4").reader(0, 1).read_all()) == 1
+    assert len(table_of("../own.mp4", follow=True).reader(0, 1).read_all()) == 1
+
+
+@pytest.mark.parametrize("shape", [str, lambda name: {"path": name, "bytes": None}])
+def test_a_column_of_paths_opens_files_below_its_root_alone(folder, listener, shape, monkeypatch):
+    """A table from a stranger could name anything in its column of videos."""
+    monkeypatch.chdir(folder)
+    address, met = listener
+    (folder / "away").symlink_to(folder.parent)
+    (folder / "link.mp4").symlink_to(folder.parent / "own.mp4")
+    inside = ["deep/film.mp4", str(folder / "deep" / "film.mp4")]
+    for name in (*outside(folder, address), "link.mp4", "away/own.mp4"):
+        with pytest.raises(SourceError, match="outside"):
+            frames_of(shape(name), root=folder)
+    for name in (*outside(folder, address), *inside):
+        with pytest.raises(SourceError, match="which folder"):
+            frames_of(shape(name))
+    # an index names its media: below the root it stands where the index is
+    for name in (str(folder.parent / "own.mp4"), "../own.mp4", address):
+        saved = saved_elsewhere(folder, name)
+        for value in (shape("evil.fidx"), {"path": None, "bytes": saved.read_bytes()}):
+            with pytest.raises(SourceError):
+                frames_of(value, root=folder)[0].data.any()
+    assert met == []
+    for name in inside:
+        assert frames_of(shape(name), root=folder)[0].data.any()
+    own = str(folder.parent / "own.mp4")
+    for asked in ({"follow": True}, {"root": folder.parent}, {"root": folder, "follow": True}):
+        assert frames_of(shape(own), **asked)[0].data.any()
+    assert frames_of({"path": own, "bytes": FILM.read_bytes()})[0].data.any()
+
+
+def test_the_codec_of_references_opens_nothing(folder, listener):
+    """It has an index of a stranger, which names the video; the bytes come from elsewhere."""
+    address, met = listener
+    film = FILM.read_bytes()
+    refs = references(film, "s3://films/a.mp4")["refs"]
+    known = json.loads(refs["frames/zarr.json"])["codecs"][0]["configuration"]
+    _, at, size = refs["frames/c/0/0/0/0"]
+    index = fragdex.index(FILM, exact=True)
+    for name in outside(folder, address):
+        named = fidx.write(Index(FileInfo(name), index.how, index.periods), samples=True)
+        packed = base64.b64encode(zlib.compress(named)).decode()
+        chunks = FilmChunks({**known, "index": packed})
+        assert chunks.decoded(film[at : at + size]).any()
+        with pytest.raises(SourceChanged):
+            chunks.decoded(film[at : at + size - 1])
+    assert met == []
+
+
+def test_a_playlist_opens_nothing(folder, listener):
+    """FFmpeg would open what it names."""
+    av = pytest.importorskip("av")
+    address, met = listener
+    (folder / "link.mp4").symlink_to(folder.parent / "own.mp4")
+    for name in (*outside(folder, address), "link.mp4", str(folder / "deep" / "film.mp4")):
+        for kind, text in (
+            ("m3u8", f"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n{name}\n#EXT-X-ENDLIST\n"),
+            ("ffconcat", f"ffconcat version 1.0\nfile '{name}'\n"),
+        ):
+            (folder / f"list.{kind}").write_text(text)
+            with (
+                (folder / f"list.{kind}").open("rb") as file,
+                pytest.raises(av.FFmpegError),
+                open_container(file) as opened,
+            ):
+                next(opened.demux())
+    assert met == []
 
 
 @pytest.mark.parametrize("kind", ["filesystem", "store"])

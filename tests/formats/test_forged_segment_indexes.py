@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fragdex
@@ -159,19 +159,16 @@ def answered(forged: bytes, plain: bytes) -> None:
             assert own.samples.size.tolist() == track.samples.size.tolist()
 
 
-@settings(max_examples=40)
 @given(with_sidx())
 def test_a_forged_sidx_is_used_or_passed_over(forged: tuple[bytes, bytes]) -> None:
     answered(*forged)
 
 
-@settings(max_examples=40)
 @given(with_mfra())
 def test_a_forged_mfra_is_used_or_passed_over(forged: tuple[bytes, bytes]) -> None:
     answered(*forged)
 
 
-@settings(max_examples=40)
 @given(with_sidx() | with_mfra(), st.data())
 def test_a_forged_index_that_is_cut_off_is_answered(
     forged: tuple[bytes, bytes], data: st.DataObject

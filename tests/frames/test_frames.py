@@ -112,7 +112,7 @@ def test_any_bytes_may_be_left_out_or_not(samples, size, format, before):
         assert references.may_be_skipped(place) in (True, False)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(st.data())
 @pytest.mark.parametrize("name", FILMS)
 def test_any_numbers_and_times_in_any_order(name, data):

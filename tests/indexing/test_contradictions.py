@@ -49,6 +49,46 @@ def test_of_two_tracks_of_one_number_the_first_counts():
     assert index.track(1).samples == whole.track(1).samples
 
 
+@pytest.mark.parametrize("kind", ["fragmented", "faststart", "tracks", "clip", "join", "package"])
+def test_copies_name_the_second_track_of_one_number(kind):
+    data = changed(PLAIN, body(PLAIN, b"tkhd", 2) + 12, ">I", 1)
+    make = {
+        "clip": lambda: fragdex.clip(data, 0, 1),
+        "join": lambda: fragdex.join([data]),
+        "package": lambda: fragdex.package(data),
+    }.get(kind, lambda: fragdex.view(data, kind))
+    (said,) = [one for one in make().findings if "the other track 1" in one]
+    assert said.code == "left-out"
+
+
+@pytest.mark.parametrize("code", ["mvhd", "tkhd", "mdhd", "stsz", "stco"])
+def test_of_a_box_that_comes_again_the_first_counts(code):
+    def twice(box):
+        children = []
+        for child in box.children:
+            children.append(twice(child))
+            if child.type == code:
+                children.append(child)
+        return box.replace(children=children)
+
+    (moov,) = (box for box in fragdex.boxes.parse(PLAIN) if box.type == "moov")
+    data = changed(PLAIN, moov.offset + 4, "4s", b"free") + build(twice(moov))
+    index = fragdex.index(data)
+    assert {code for code, _ in codes(index)} == {"repeated-box"}
+    assert index.track(1).samples == fragdex.index(PLAIN).track(1).samples
+
+
+def test_segments_of_a_file_without_ftyp_have_one():
+    """Players of segments require it (4.3); QuickTime files of old have none."""
+    size = int.from_bytes(PLAIN[:4], "big")
+    data = changed(PLAIN, 4, "4s", b"free")
+    assert data[size + 4 : size + 8] != b"ftyp"
+    package = fragdex.package(data)
+    inits = [package[name].read() for name in package if name.endswith("init.mp4")]
+    assert inits
+    assert {made[4:8] for made in (*inits, fragdex.view(data).read())} == {b"ftyp"}
+
+
 @pytest.mark.parametrize(
     ("location", "code", "count"),
     [("other.mp4", "media-elsewhere", 0), (None, "media-unnamed", 15)],

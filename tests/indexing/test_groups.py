@@ -173,3 +173,90 @@ def test_descriptions_that_are_not_there_describe_nothing(claimed, length):
     broken = parse(roll[:-4] + claimed.to_bytes(4, "big"))[0]
     data = with_boxes((FIXTURES / "moov-last.mp4").read_bytes(), 0, broken, grouped("roll", (2, 1)))
     assert fragdex.index(data).track(1).groups == ()
+
+
+def compact(kind: str, *patterns: tuple[list[int], int], flags: int = 0) -> Box:
+    """A csgp: (descriptions, samples over which they repeat); numbers of 32 bits."""
+    return make_box(
+        "csgp",
+        flags=flags | 0x3F,
+        grouping_type=kind,
+        pattern_count=len(patterns),
+        patterns=[(len(one), count) for one, count in patterns],
+        sample_group_description_index=[index for one, _ in patterns for index in one],
+    )
+
+
+def spelled(box: Box) -> Box:
+    """The same as an sbgp, sample by sample."""
+    start, runs = 0, []
+    for length, count in box["patterns"].tolist():
+        own = box["sample_group_description_index"][start : start + length]
+        start += length
+        runs += [(1, int(own[n % length])) for n in range(min(count, 50))]
+    local = box["flags"] & 0x80
+    runs = [
+        (n, i & 0x7FFFFFFF | 0x10000 if local and i >> 31 else i)  # its first bit
+        for n, i in runs
+    ]
+    return make_box("sbgp", grouping_type=box["grouping_type"], entries=runs)
+
+
+LATE = 1 << 31
+"""The first bit of an index of 32 bits."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "patterns"),
+    [
+        ("roll", [([1], 5)]),
+        ("roll", [([1, 2], 4), ([0], 1)]),
+        ("roll", [([0, 1, 1], 2), ([2, 2], 3)]),
+        ("rap ", [([0, 0, 1], 5)]),
+        ("rap ", [([2], 1), ([0], 3), ([7], 1)]),
+    ],
+)
+@pytest.mark.parametrize("place", ["moov", "of the moov", "own"])
+def test_patterns_are_the_groups_that_they_spell(kind, patterns, place):
+    known = ROLL if kind == "roll" else RAP
+    if place == "own":
+        patterns = [([i and i | LATE for i in one], count) for one, count in patterns]
+    box = compact(kind, *patterns, flags=0x80 if place == "own" else 0)
+    seen = []
+    for one in (box, spelled(box)):
+        if place == "moov":
+            data = with_boxes((FIXTURES / "moov-last.mp4").read_bytes(), 0, known, one)
+        elif place == "own":
+            data = fragmented((known, one), (), (known, one))
+        else:
+            data = fragmented((one,), (one,), stbl=(known,))
+        seen.append(sorted(rows_of(fragdex.index(data).track(1).groups)))
+    assert seen[0] == seen[1] != []
+
+
+def rows_of(groups):
+    return [
+        (g.grouping_type, n, g.value)
+        for g in groups
+        for n in range(g.sample_start, g.sample_start + g.sample_count)
+    ]
+
+
+def test_patterns_cost_no_more_than_the_samples_that_are_there():
+    """Hostile: 40 bytes that name runs of 2^32 samples, again and again."""
+    box = compact("rap ", ([0, 1], (1 << 32) - 1))
+    data = with_boxes((FIXTURES / "moov-last.mp4").read_bytes(), 0, RAP, *[box] * 40)
+    track = fragdex.index(data).track(1)
+    assert len(track.groups) == 40 * (track.sample_count // 2)
+    traf = fragdex.index(fragmented((RAP, compact("rap ", ([0, 1 | LATE], 1 << 31), flags=0x80))))
+    assert [g.sample_start for g in traf.track(1).groups] == [1, 3]
+
+
+@pytest.mark.parametrize("kind", ["fragmented", "faststart"])
+def test_copies_of_fragments_have_what_patterns_say(kind):
+    box = compact("rap ", ([0, 0, 1 | LATE], 5), flags=0x80)
+    data = fragmented((RAP, box), (), (RAP, box))
+    view = fragdex.view(data, kind)
+    groups = fragdex.index(data).track(1).groups
+    assert fragdex.index(view.read()).track(1).groups == groups != ()
+    assert not view.findings

@@ -32,6 +32,7 @@ FAR = [2**16, 2**31, 2**32, 2**62, 2**63 - 8, 2**63 - 1, 2**63, 2**64, -1, -8, -
 NUMBERS = st.integers(-2, 40) | st.sampled_from(FAR)
 WORDS = st.integers(-2, 40) | st.sampled_from([n for n in FAR if -(2**63) <= n < 2**63])
 MOVIE = movie(fragments=6)
+SIMPLE = (pathlib.Path(__file__).parents[2] / "fixtures" / "faststart.mp4").read_bytes()
 
 
 def int64(values):
@@ -95,6 +96,9 @@ ROOM = st.sampled_from([0, 1, 16, 64, 300, 3000]).map(bytearray)
 TOPS = st.lists(WORDS, max_size=12).map(lambda n: int64(n).tobytes())
 CELLS = st.sampled_from([0, 7, 12, 24, 84]).map(lambda n: np.zeros(n, np.int64)) | INT64
 
+FOUR = st.lists(WORDS, min_size=4, max_size=4).map(int64) | INT64
+EDGES = st.lists(st.integers(0, 4), max_size=5).map(sorted).map(int64) | INT64
+BEHIND = st.lists(BYTES | ODD, max_size=4).map(tuple)
 CALLS = {
     "walk": (BYTES, NUMBERS, *[CODES] * 3, NUMBERS, CODES, SHAPES, st.none()),
     "columns": (BYTES, INT64, PLACES.map(lambda p: int64(sum(p, ())))),
@@ -111,7 +115,9 @@ CALLS = {
         *[NUMBERS] * 4,
         *[CELLS, st.integers(0, 2) | NUMBERS] * 2,
     ),
-    "join": (BYTES, INT64, INT64),
+    "join": (BYTES, INT64, INT64, BYTES, NUMBERS),
+    "span": (INT64, INT64),
+    "moofs": (BYTES, NUMBERS, NUMBERS, EDGES, *[FOUR] * 5, UINT8, BEHIND),
     "sums": (BYTES, INT64, INT64, ROW, INT64, UINT8, UINT8),
     "join_sync": (
         INT64 | st.lists(WORDS, min_size=28, max_size=28).map(int64),
@@ -198,8 +204,12 @@ def test_columns_are_refused_that_are_no_int64(odd):
         lambda: C.extents(b"", 1, one, one, one, one, one, one, odd, 1, into),
         lambda: C.join_sync(odd, True),
         lambda: C.chunk_starts(bytes(8), 8, 0, 4, odd),
-        lambda: C.join(b"a", odd, one),
-        lambda: C.join(b"a", one, odd),
+        lambda: C.join(b"a", odd, one, b"", 0),
+        lambda: C.join(b"a", one, odd, b"", 0),
+        lambda: C.span(odd, one),
+        lambda: C.span(one, odd),
+        lambda: C.moofs(b"", 1, 1, odd, *[one] * 5, b"", ()),
+        lambda: C.moofs(b"", 1, 1, one, *[one] * 4, odd, b"", ()),
         lambda: C.fit(b"a", odd, one, (), None),
         lambda: C.fit(b"a", one, odd, (), None),
         lambda: C.settle(odd, one, one, 0, 0, 0, 0, one, 0, one, 0),
@@ -239,8 +249,8 @@ def test_what_is_read_may_change_meanwhile():
     try:
         for _ in range(20):
             for call in (
-                lambda: C.join(buffer, moving, eights),
-                lambda: C.join(buffer, np.zeros(n, np.int64), moving),
+                lambda: C.join(buffer, moving, eights, b"", 0),
+                lambda: C.join(buffer, np.zeros(n, np.int64), moving, b"", 0),
                 lambda: C.columns(buffer, moving, int64([0, 8, 0])),
                 lambda: C.fit(buffer, moving, eights, ((bytes(8), bytes(8), b""),), None),
                 lambda: C.settle(
@@ -362,13 +372,27 @@ LEAKS = {
     "lay_out, no rows": lambda: C.lay_out((bytes(24), 5), 1, 2, b""),
     "kept": lambda: C.kept(int64([0, 8, 2**56] * 2).tobytes(), 1),
     "kept, cut off": lambda: C.kept(b"a", 1),
+    "simple_file": lambda: C.simple_file(SIMPLE, len(SIMPLE), None, 99),
+    "simple_file, cut off": lambda: C.simple_file(SIMPLE, len(SIMPLE) - 1, None, 99),
+    "simple_file, longer": lambda: C.simple_file(SIMPLE, 2**62, None, 99),
+    "simple_file, below 0": lambda: C.simple_file(SIMPLE, -1, None, 99),
+    "simple_file, no file": lambda: C.simple_file(-1, 99, None, 99),
+    "simple_samples": lambda: C.simple_samples(SIMPLE, 0, 8, 0, 0),
+    "simple_samples, outside": lambda: C.simple_samples(SIMPLE, 2**62, 8, 0, 1),
+    "simple_samples, many": lambda: C.simple_samples(SIMPLE, 0, 99, 0, 2**62),
+    "simple_samples, behind": lambda: C.simple_samples(SIMPLE, 0, 99, 5, 1),
+    "simple_samples, no bytes": lambda: C.simple_samples(bytearray(99), 0, 99, 0, 1),
+    "simple_file, no bytes": lambda: C.simple_file(None, 99, None, 99),
     "settle": lambda: C.settle(*REGULAR, np.zeros(12, np.int64), 0, int64([]), 0),
     "settle, no room": lambda: C.settle(*REGULAR, np.zeros(12, np.int64), 1, int64([]), 0),
     "settle, cut off": lambda: C.settle(
         *(int64([0]), int64([]), int64([]), 0, 0, 0, 0, np.zeros(12, np.int64), 0, int64([]), 0)
     ),
-    "join": lambda: C.join(b"abc", int64([0]), int64([1])),
-    "join outside": lambda: C.join(b"abc", int64([0, 9]), int64([1, 9])),
+    "join": lambda: C.join(b"abc", int64([0]), int64([1]), b"", 0),
+    "join outside": lambda: C.join(b"abc", int64([0, 9]), int64([1, 9]), b"", 0),
+    "moofs": lambda: C.moofs(b"", 1, 1, int64([0, 2]), *[int64([1, 2])] * 5, b"01", (b"a",)),
+    "moofs outside": lambda: C.moofs(b"", 1, 1, int64([0, 1, 9]), *[int64([1])] * 5, b"0", ()),
+    "moofs, no bytes": lambda: C.moofs(b"", 1, 1, int64([0, 1]), *[int64([1])] * 5, b"0", (5,)),
     "columns": lambda: C.columns(b"abc", int64([0]), int64([0, 1, 0])),
     "columns outside": lambda: C.columns(b"abc", int64([9]), int64([0, 1, 0])),
     "sums": lambda: C.sums(

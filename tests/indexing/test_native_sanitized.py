@@ -22,10 +22,14 @@ TESTS = (
     "tests/indexing/test_sums.py",
     "tests/indexing/test_shapes.py",
     "tests/indexing/test_reading.py",
+    "tests/indexing/test_simple_files.py",
     "tests/repairing/test_sample_bytes.py",
     "src/fragdex/indexing/native.py",
 )
-LEFT_OUT = "not budget and not every_way_of_reading and not does_not_tell_its_length"
+LEFT_OUT = (
+    "not budget and not every_way_of_reading and not does_not_tell_its_length"
+    " and not fixtures_are_read_alike"
+)
 """Slow, and they call the C extension no other way than the others do."""
 FLAGS = (
     *("-shared", "-fPIC", "-g", "-O1", "-fno-omit-frame-pointer", "-DPy_LIMITED_API=0x030B0000"),

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,9 @@ from fragdex.indexing import native
 pytest.importorskip("_testcapi", reason="this Python cannot make allocations fail")
 pytestmark = pytest.mark.skipif(native.compiled is None, reason="the C extension was not compiled")
 
+SIMPLE = Path(__file__).parents[2] / "fixtures" / "faststart.mp4"
 CHILD = """
+import sys
 import tempfile
 import _testcapi
 import numpy as np
@@ -19,6 +22,9 @@ from fragdex.indexing.headers import DESCEND, PASSED, WHOLE
 from fragdex.testing import movie
 
 C, MOVIE = native.compiled, movie(fragments=40)
+SIMPLE = open(sys.argv[1], "rb").read()
+READ = C.simple_file(SIMPLE, len(SIMPLE), None, 99)
+MOOV, STBL = READ[1], READ[9][0][8]
 file = tempfile.TemporaryFile()
 file.write(MOVIE)
 file.flush()
@@ -54,8 +60,12 @@ CALLS = {
     "settle": lambda: C.settle(
         trafs, zeros[:6], layout, 0, 0, -(2**63), -(2**63), np.zeros(12, np.int64), 0, into[:7], 0
     ),
-    "join": lambda: C.join(MOVIE, zeros, ones),
+    "join": lambda: C.join(MOVIE, zeros, ones, b"", 0),
+    "span": lambda: C.span(zeros, ones),
+    "moofs": lambda: C.moofs(b"", 1, 1, np.arange(3), *[ones[:2]] * 5, b"01", ()),
     "sums": lambda: C.sums(MOVIE, zeros, ones, row, ones, flags, flags),
+    "simple_file": lambda: C.simple_file(SIMPLE, len(SIMPLE), None, 99),
+    "simple_samples": lambda: C.simple_samples(MOOV, *STBL, 0, 1),
     "chunk_starts": lambda: C.chunk_starts(bytes([0, 0, 0, 1] * 2), 8, 0, 4, into),
     "places": lambda: C.places(ones, zeros[:1], zeros[:1], 0, into),
     "join_sync": lambda: C.join_sync(np.arange(28), False),
@@ -87,7 +97,7 @@ for name, call in CALLS.items():
 
 def test_every_allocation_may_fail():
     done = subprocess.run(
-        [sys.executable, "-c", CHILD], capture_output=True, text=True, check=False
+        [sys.executable, "-c", CHILD, str(SIMPLE)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(done.stdout.splitlines()) == 14
+    assert len(done.stdout.splitlines()) == 18

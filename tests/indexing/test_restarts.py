@@ -10,6 +10,7 @@ import pytest
 import fragdex
 from fragdex.boxes import parse
 from fragdex.errors import BuildError, FragdexError, TrackNotFound
+from fragdex.formats import fidx
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FILMS = (
@@ -119,3 +120,16 @@ def test_a_clock_that_always_restarts_costs_no_more_than_its_bytes() -> None:
         assert len(fragdex.index(many).periods) <= 257
     except FragdexError:
         pytest.fail("restarts are no damage")
+
+
+def test_samples_of_the_moov_are_counted_before_a_clock_restarts() -> None:
+    """A hybrid file whose fragments come again: a saved index holds its tables to their sums."""
+    data = (FIXTURES / "hybrid-crashed.mp4").read_bytes()
+    index = fragdex.index(data + media(data))
+    assert len(index.periods) > 1
+    fidx.verify(fidx.write(index))
+    for track in index.tracks:
+        assert len(track.samples) == int(track.fragments.sample_count.sum())
+        sync, starts = track.sync_samples, track.fragments.sample_start
+        assert (starts[sync.fragment] <= sync.sample).all()
+        assert int(sync.count.sum()) == int(track.samples.sync.sum())

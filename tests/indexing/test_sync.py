@@ -177,3 +177,20 @@ def neighbours(draw: st.DrawFn) -> np.ndarray:
 def test_runs_are_joined_alike_in_c_and_in_python(rows: np.ndarray) -> None:
     expected = join_sync_plain(rows.copy())
     assert native.join_sync(rows.copy()).tolist() == expected.tolist()
+
+
+@given(st.lists(st.integers(1, 3), max_size=30))
+def test_no_fewer_runs_say_the_same_of_single_samples(gaps: list[int]) -> None:
+    """Held against every way to part the samples into stretches that are evenly spaced."""
+    cts = np.cumsum([0, *gaps])
+    ones = np.ones_like(cts)
+    rows = np.array([cts, cts, 0 * cts, ones, np.arange(len(cts)), ones, 0 * cts])
+    fewest = [0]
+    for stop in range(1, len(cts) + 1):
+        starts = [s for s in range(stop) if len({*gaps[s : stop - 1]}) <= 1]
+        fewest.append(1 + min(fewest[start] for start in starts))
+    joined = native.join_sync(rows.copy())
+    assert joined.shape[1] == fewest[-1]
+    table = expanded(SyncTable(*joined))
+    assert table.cts.tolist() == cts.tolist()
+    assert table.sample.tolist() == list(range(len(cts)))

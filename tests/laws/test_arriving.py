@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.byterange import ByteRange
 from fragdex.indexing import fragment_batches, native
-from fragdex.indexing.native_plain import join_plain, walk_plain
+from fragdex.indexing.native_plain import join_plain, span_plain, walk_plain
 from fragdex.testing import movie
 from fragdex.testing.files import Other, make_file
 from fragdex.testing.fragments import Fragment
@@ -171,8 +171,11 @@ def assert_same_walk(one, other):
             assert mine == theirs
 
 
-@given(st.binary(max_size=100), st.lists(st.tuples(st.integers(-9, 120), st.integers(-9, 120))))
-def test_both_joins_take_the_same_bytes(data, runs):
+@given(
+    *(st.binary(max_size=100), st.binary(max_size=9), st.integers(-3, 3)),
+    st.lists(st.tuples(st.integers(-12, 120), st.integers(-9, 120) | st.integers(0, 4))),
+)
+def test_both_joins_take_the_same_bytes(data, made, base, runs):
     if native.compiled is None:
         pytest.skip("the C extension was not compiled")
     offsets = np.array([a for a, _ in runs], np.int64)
@@ -180,11 +183,13 @@ def test_both_joins_take_the_same_bytes(data, runs):
 
     def outcome(join):
         try:
-            return bytes(join(data, offsets, sizes))
+            return bytes(join(data, offsets, sizes, made, base))
         except ValueError:
             return None
 
     assert outcome(native.join) == outcome(join_plain)
+    sizes = np.maximum(sizes, 0)
+    assert native.span(offsets, sizes) == span_plain(offsets, sizes)
 
 
 @given(files(), st.data())

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fragdex
@@ -148,7 +148,6 @@ def fixtures():
     return {name: (data, list(places(data))) for name, data in _whole()}
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_of_fixtures(draw):
     data, known = fixtures()[draw.draw(st.sampled_from(sorted(fixtures())))]

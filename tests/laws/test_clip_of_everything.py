@@ -23,7 +23,10 @@ def is_one_film(index):
 
 
 def frames(data, track, samples):
-    """A digest of the bytes of each frame that is shown, in their order."""
+    """A digest of the bytes of each frame that is shown, in their order; of each text, if empty."""
+    if track.kind == "text":
+        places = zip(samples.offset.tolist(), samples.size.tolist(), strict=True)
+        return [hashlib.md5(data[start : start + size]).hexdigest() for start, size in places]
     shown = Numbering(track, samples, size=len(data))
     places = zip(
         samples.offset[shown.sample].tolist(), samples.size[shown.sample].tolist(), strict=True
@@ -36,7 +39,7 @@ def everything(data, index):
     return {
         track.id: frames(data, track, track.samples)
         for track in index.tracks
-        if track.kind in ("video", "audio") and track.sample_count and track.info.enabled
+        if track.kind in ("video", "audio", "text") and track.sample_count and track.info.enabled
     }
 
 

@@ -8,10 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fragdex
+from fragdex.boxes import parse
 from fragdex.errors import FormatError
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing import native
-from fragdex.testing import made_movie
+from fragdex.testing import made_movie, movie
 from fragdex.testing.files import make_file
 from fragdex.testing.fragments import Fragment
 from fragdex.testing.tracks import Moov
@@ -79,13 +80,37 @@ def real_rows(track):
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
+@pytest.fixture
+def places(request):
+    """places(film, first): where a film is cut, from a place on, one after the other.
+
+    At each byte by `./dev test --all`; else next to where each box begins and its fields do, which
+    decide what is known, and at some places between them.
+    """
+
+    def places_of(film, first):
+        if request.config.getoption("full_product"):
+            return range(first, len(film.data) + 1)
+        starts = {at for box in parse(film.data) for at in starts_of(box)} | {len(film.data)}
+        near = {at + by for at in starts for by in (-1, 0, 1, 4, 8, 12, 16)}
+        between = range(first, len(film.data), 29)
+        return [at for at in sorted(near.union(between)) if first <= at <= len(film.data)]
+
+    return places_of
+
+
+def starts_of(box):
+    """Where a box begins, and each one inside."""
+    return [box.offset, *(at for child in box.children for at in starts_of(child))]
+
+
 @pytest.mark.parametrize("tracks", [1, 2])
-def test_a_fragment_after_its_media_data_outlasts_a_cut_in_that_of_the_next(tracks):
+def test_a_fragment_after_its_media_data_outlasts_a_cut_in_that_of_the_next(tracks, places):
     film = made_movie(3, tracks=tracks, samples=1)
     parts = [replace(p, mdat_first=True) if isinstance(p, Fragment) else p for p in film.parts]
     film = make_file(*parts)
     whole = fragdex.index(film.data, exact=True)
-    for cut in range(film.truth.fragments[0].stop, len(film.data) + 1):
+    for cut in places(film, film.truth.fragments[0].stop):
         index = fragdex.index(film.data[:cut], exact=True)
         for track in index.tracks:
             expected = real_rows(whole.track(track.id))
@@ -102,6 +127,18 @@ def test_extending_equals_indexing_the_whole(cut_file):
     brute.same(index.extend(film.data), fragdex.index(film.data, exact=True))
 
 
+@pytest.mark.parametrize("begin", [0, 1, 40_000, 41_000])
+@pytest.mark.parametrize("lasts", [0, 100, 200, 400, 410, 600])
+def test_who_is_shown_is_decided_by_all_that_came(begin, lasts):
+    whole = bytearray(movie(3, edit=begin))
+    at = whole.index(b"elst") + 12
+    whole[at : at + 4] = lasts.to_bytes(4, "big")
+    data = bytes(whole)
+    expected = fragdex.index(data, exact=True)
+    for cut in expected.track(1).fragments.offset.tolist():
+        brute.same(fragdex.index(data[:cut], exact=True).extend(data), expected)
+
+
 @given(cut_files(most=4))
 def test_growing_step_by_step(cut_file):
     film, steps = cut_file
@@ -116,11 +153,11 @@ def test_growing_step_by_step(cut_file):
             brute.same(grown, anew)
 
 
-def test_every_cut_of_a_recording():
+def test_every_cut_of_a_recording(places):
     film = made_movie(2, tracks=2, samples=1)
     whole = fragdex.index(film.data, exact=True)
     first = film.truth.fragments[0].moof
-    for cut in range(first, len(film.data) + 1):
+    for cut in places(film, first):
         index = fragdex.index(film.data[:cut], exact=True)
         done = [f for f in film.truth.fragments if f.stop <= cut]
         assert len(index.track(1).fragments) == len(done)

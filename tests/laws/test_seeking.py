@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.errors import InexactIndex, NoSyncSample
+from fragdex.seeking.track import FEW_TIMES
 from laws import brute
 from strategies.files import files
 
@@ -96,6 +97,8 @@ def test_seek_many_equals_seek(question):
     assert list(many[1:]) == list(many[np.arange(len(many)) > 0]) == hits[1:]
     assert many.times.tolist() == [hit.time.seconds for hit in hits]
     assert many.ranges == tuple(hit.range for hit in hits)
+    for count in (1, 2, FEW_TIMES):
+        assert list(track.seek_many(seconds[:count])) == hits[:count]
 
 
 @given(questions())

@@ -6,7 +6,7 @@ the edges of what they can hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import fragdex
-from fragdex.boxes import Box, build, parse
+from fragdex.boxes import Box, build, find, parse
 from fragdex.errors import FragdexError
 from fragdex.testing import check_bmff, edit
-from laws.test_census import FIXTURES, KINDS, wrong
+from fragdex.testing.checks.bmff import AT_MOST_ONCE, ONCE
+from laws.test_census import FIXTURES, KINDS, index_of, wrong
 
 WRITERS = ("fragmented", "faststart", "tracks", "clip", "clip at a key frame", "join")
 
@@ -47,8 +48,44 @@ def edited() -> Iterator[Any]:
             )
     yield case("chunks past the end", "moov/trak/mdia/minf/stbl/stco", past_the_end)
     yield case("a chunk of no samples", "moov/trak/mdia/minf/stbl", with_empty_chunk)
+    for name in ("moov-last.mp4", "frag-default-base.mp4"):
+        data = (FIXTURES / name).read_bytes()
+        for path in dict.fromkeys(single(parse(data))):
+            for is_last in (False, True):
+                where = "at the end" if is_last else "next to it"
+                yield pytest.param(again(data, path, is_last), id=f"{name}: {path} again {where}")
     yield pytest.param(SOURCE + b"\1\2\3noise", id="noise after the last box")
     yield pytest.param(SOURCE + bytes(5), id="zeros after the last box")
+
+
+def single(boxes: Iterable[Box], parent: str = "") -> Iterator[str]:
+    """Paths of what may stand once: boxes by rule 6.2.3, and the boxes of a track_ID.
+
+    A second udta is kept as it is: what it says is the user's.
+    """
+    for box in boxes:
+        path = f"{parent}/{box.type}".lstrip("/")
+        of = path.split("/")[-2:-1] or [""]
+        once = {*ONCE.get(of[0], ()), *AT_MOST_ONCE.get(of[0], ()), "trak", "trex"}
+        if box.type in once - {"udta", "mfra"} and not path.startswith("moof"):
+            yield path
+        yield from single(box.children, path)
+
+
+def again(data: bytes, path: str, is_last: bool) -> bytes:
+    """The file with the first box of a path twice in each box around it."""
+    parent, _, code = path.rpartition("/")
+    if not parent:
+        box = find(parse(data), path)
+        return data + data[box.offset : box.stop]
+
+    def twice(box: Box) -> Box:
+        children = [*box.children]
+        for first in [n for n, child in enumerate(children) if child.type == code][:1]:
+            children.insert(len(children) if is_last else first + 1, children[first])
+        return box.replace(children=children)
+
+    return edit(data, parent, twice)
 
 
 def moved(data: bytes, brands: tuple[str, ...]) -> bytes:
@@ -90,8 +127,7 @@ def with_empty_chunk(stbl: Box) -> Box:
 def test_what_is_written_of_a_wrong_file_is_right(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "wrong.mp4"
     path.write_bytes(data)
-    source = fragdex.index(path, exact=True)
-    known = {one.code for one in source.findings}
+    known = {one.code for one in index_of(path).findings}
     for kind in WRITERS:
         try:
             media, _, _ = KINDS[kind](path)

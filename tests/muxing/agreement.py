@@ -20,7 +20,8 @@ import numpy as np
 
 import fragdex
 from fragdex.errors import BuildError, FragdexError, NoSyncSample
-from fragdex.muxing.clip import Clip, clip
+from fragdex.muxing.clip import clip
+from fragdex.muxing.clip_span import Clip
 from muxing.durations import presented
 from muxing.timecoded import counter_at
 

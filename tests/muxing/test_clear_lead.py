@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import fragdex
-from fragdex.boxes import Box, build, parse, parse_box
+from fragdex.boxes import Box, build, find, make_box, parse, parse_box
 from fragdex.errors import BuildError
 from fragdex.fragments.track_info import DESCRIPTION
 
@@ -20,6 +20,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 ENCRYPTED = (FIXTURES / "frag-encrypted.mp4").read_bytes()
 TWO_ENTRIES = (FIXTURES / "made" / "stsd-two-fragments.mp4").read_bytes()
 CLEAR = {b"encv": b"avc1", b"enca": b"mp4a"}
+SYSTEM = bytes.fromhex("edef8ba979d64acea3c827dcd51d21ed")
 OF_KEYS = ("senc", "saiz", "saio")
 
 
@@ -55,7 +56,9 @@ def clear_lead(clear: int, default: int = 1, fragments: int = 1) -> bytes:
             continue
         raw = ENCRYPTED[box.offset : box.offset + box.size]
         if box.type == "moov":
-            raw = build(changed(box))
+            system = make_box("pssh", SystemID=SYSTEM, Data=b"")
+            moov = changed(box)
+            raw = build(moov.replace(children=[*moov.children, system]))
         elif box.type == "moof":
             seen += 1
             is_clear = seen <= fragments
@@ -165,6 +168,53 @@ def test_every_copy_carries_both(clear: int) -> None:
         assert used(copy, 1) == used(fragdex.index(data), 1), name
         assert keys(made[name], 1) == keys(data, 1), name
     assert b"ContentProtection" in package["manifest.mpd"].read()
+
+
+def key_of_segments(playlist: str) -> list[str]:
+    """The method in force for each segment; "": none was named."""
+    methods, now = [], ""
+    for line in playlist.splitlines():
+        if line.startswith("#EXT-X-KEY:"):
+            now = line.partition("METHOD=")[2].partition(",")[0]
+        elif line and not line.startswith("#"):
+            methods.append(now)
+    return methods
+
+
+@pytest.mark.parametrize("seconds", [None, 0.7, 60])
+@pytest.mark.parametrize("fragments", [0, 1, 2])
+@pytest.mark.parametrize("clear", [1, 2])
+def test_a_segment_is_clear_or_encrypted_and_the_playlist_says_which(
+    clear: int, fragments: int, seconds: float | None
+) -> None:
+    package = fragdex.package(clear_lead(clear, 1, fragments), segment_duration=seconds)
+    assert b"ContentProtection" in package["manifest.mpd"].read()
+    for one in package.title.renditions:
+        text = package[f"{one.name}.m3u8"].read().decode()
+        told = key_of_segments(text)
+        init = package[f"{one.name}/init.mp4"].read()
+        found = []
+        for time in one.made.time.tolist():
+            data = package[f"{one.name}/{time}.m4s"].read()
+            trex = find(parse(init), "moov/mvex/trex")
+            assert trex is not None
+            default = trex["default_sample_description_index"]
+            trafs = [traf for box in parse(data) for traf in box.find_all("traf")]
+            values = {
+                traf.find("tfhd").get("sample_description_index", default)
+                for traf in trafs
+                if traf.find("trun")["sample_count"]
+            }
+            assert len(values) == 1
+            found.append("NONE" if values == {clear} else "SAMPLE-AES-CTR")
+        assert told == found
+        assert text.count("METHOD=NONE") == bool(fragments)
+
+
+def test_an_unused_protected_description_names_no_key() -> None:
+    package = fragdex.package(clear_lead(1, 1, 1000))
+    assert b"ContentProtection" not in package["manifest.mpd"].read()
+    assert "SAMPLE-AES" not in package["v1.m3u8"].read().decode()
 
 
 def test_clear_descriptions_become_progressive() -> None:

@@ -108,8 +108,8 @@ def test_every_sample_once_with_its_times(data):
     kept = {track.id for track in own.tracks}
     for old in source.tracks:
         if old.id not in kept:
-            assert not old.sample_count
-            assert any(f"track {old.id} " in sentence for sentence in view.findings)
+            (named,) = (one for one in view.findings if f"track {old.id} " in one)
+            assert not old.sample_count or re.search(HIDDEN, named)
             continue
         new = own.track(old.id)
         assert hashes(copy, new) == hashes(data, old)

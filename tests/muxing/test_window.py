@@ -252,3 +252,12 @@ def test_units_behind_lengths_become_units_behind_start_codes(units, length_size
     data = b"".join(len(unit).to_bytes(length_size, "big") + unit for unit in units)
     expected = b"".join(b"\0\0\0\1" + unit for unit in (b"sets", *units))
     assert annexb([(data, [b"sets"])], "avc", length_size) == expected
+
+
+def test_a_window_names_what_its_small_file_lacks() -> None:
+    folder = Path(__file__).parents[2] / "fixtures"
+    for name, what in (("made/emsg.mp4", "emsg"), ("tags.mp4", "mdta"), ("open-gop.mp4", "meta")):
+        window = fragdex.index(folder / name, exact=True).window("video", 0, 2)
+        said = window.left_out()
+        assert any(what in one.what for one in said)
+        assert all(one.code == "left-out" and one.why for one in said)

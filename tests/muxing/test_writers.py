@@ -6,15 +6,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fragdex
-from fragdex.boxes import find_all, parse
+from fragdex.boxes import find_all, make_box, parse
+from fragdex.byterange import ByteRange
+from fragdex.indexing import native
 from fragdex.muxing.fragments import Fragments
+from fragdex.muxing.groups import Grouping
 from fragdex.muxing.media import media_of
 from fragdex.muxing.movie import chunks_of, described
+from fragdex.muxing.plan import Plan, PlannedTrack
 from fragdex.muxing.progressive import Chunks, tables_of
+from fragdex.muxing.view import View
+from fragdex.seeking.origin import FileInfo
 from fragdex.testing import movie
 
+SGPD = make_box("sgpd", version=1, grouping_type="roll", default_length=2)
 SRC = Path(fragdex.__file__).parent
 MOOF = {"moof", "mfhd", "traf", "tfhd", "trun"}
 TABLES = {"stts", "stsc", "stsz", "stss", "ctts"}
@@ -74,7 +83,7 @@ def test_fragments_are_as_long_as_they_say(explicit):
     table = type(planned.samples).of(planned.samples.columns() | {"size": sizes})
     numbers = np.array([1] * 5 + [2] * 7)
     planned = replace(planned, samples=table, descriptions=numbers, made={2: b"x" * 7})
-    fragments = Fragments([planned], [np.array([0, 3, 3, 12])], explicit=explicit)
+    fragments = Fragments(Plan((planned,)), [np.array([0, 3, 3, 12])], explicit=explicit)
     trafs = []
     for number, size in enumerate(fragments.sizes.tolist()):
         pieces = [
@@ -87,6 +96,57 @@ def test_fragments_are_as_long_as_they_say(explicit):
         trafs += find_all(parse(b"".join(pieces)), "moof/traf")
     assert [traf.find("trun")["sample_count"] for traf in trafs] == [3, 2, 7]
     assert [traf.find("tfhd").get("sample_description_index", 1) for traf in trafs] == [1, 1, 2]
+
+
+VALUES = st.sampled_from([1, 2, 2, 2, 2, 40, 2**32 - 1])
+SAMPLE = st.tuples(
+    *(VALUES, st.sampled_from([0, 1, 3, 3, 3]), st.sampled_from([0, 0, 0, 1]), st.booleans()),
+    *(st.sampled_from([0, 0, 0, 5, -1]), st.sampled_from([0, 0, 1, 2])),
+)
+
+
+@pytest.mark.skipif(native.compiled is None, reason="the C extension was not compiled")
+@given(st.data(), st.lists(SAMPLE, min_size=1, max_size=24), st.booleans())
+def test_fragments_written_together_are_those_written_one_by_one(data, samples, grouped):
+    """Of every run of fragments the same bytes and ranges, whole and of every range."""
+    duration, size, gap, sync, shift, group = (np.array(one) for one in zip(*samples, strict=True))
+    dts = np.cumsum(duration) - duration
+    columns = {"offset": 100 + np.cumsum(size + gap) - size, "size": size, "dts": dts}
+    columns |= {"cts": dts + shift, "duration": duration, "sync": sync.astype(np.bool_)}
+    track = fragdex.index(movie(1)).track(1)
+    table = type(track.samples).of(columns)
+    groups = (Grouping(SGPD, 0, 0, group),) if grouped else ()
+    planned = PlannedTrack(track, table, 1000, np.zeros(len(size), np.int64), groups=groups)
+    inner = data.draw(st.lists(st.integers(0, len(size)), max_size=6).map(sorted))
+    edges = np.array([0, *inner, len(size)])
+    made = Fragments(Plan((planned,)), [edges], b"lead", 7, 3, led=np.array([0]))
+    low = data.draw(st.integers(0, len(made) - 1))
+    high = data.draw(st.integers(low + 1, len(made)))
+    together = parts_of(made.parts(low, high))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "compiled", None)
+        plain = Fragments(Plan((planned,)), [edges], b"lead", 7, 3, led=np.array([0]))
+        assert together == parts_of(plain.parts(low, high))
+    total = int(made.sizes[low:high].sum())
+    source = bytes(range(256)) * 8
+    view = View("", [FileInfo("", len(source))], "", [total], lambda _: made.parts(low, high))
+    whole = view.read(source=source)
+    assert len(whole) == total == view.size
+    start = data.draw(st.integers(0, total))
+    stop = data.draw(st.integers(start, total))
+    assert view.read(ByteRange(start, stop), source=source) == whole[start:stop]
+
+
+def parts_of(blocks):
+    """The parts of blocks, with made bytes that touch as one."""
+    parts = []
+    for block in blocks:
+        for part in block.parts() if hasattr(block, "parts") else [block]:
+            if isinstance(part, bytes) and parts and isinstance(parts[-1], bytes):
+                parts[-1] += part
+            elif part != b"":
+                parts.append(part)
+    return parts
 
 
 def ranges_of(block):

@@ -23,7 +23,7 @@ def serving(titles, settings=None):
         time.sleep(0.01)
     base = f"http://127.0.0.1:{listening.getsockname()[1]}"
     try:
-        with httpx.Client(base_url=base, timeout=30) as client:
+        with httpx.Client(base_url=base, timeout=30, verify=False) as client:
             yield client
     finally:
         server.should_exit = True

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -17,7 +18,8 @@ from fragdex.boxes import parse
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
-from fragdex.origin.titles import IndexFiles, Titles  # noqa: E402
+from fragdex.origin.titles import IndexFiles, Titles, Writes  # noqa: E402
+from fragdex.sources import open_source  # noqa: E402
 from fragdex.testing import movie  # noqa: E402
 from origin.serving import serving  # noqa: E402
 
@@ -43,7 +45,7 @@ def command(folder):
     with subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) as process:
         try:
             base = re.search(r"http://\S+(?=/)", process.stdout.readline())[0]
-            with httpx.Client(base_url=base, timeout=30) as client:
+            with httpx.Client(base_url=base, timeout=30, verify=False) as client:
                 yield client
         finally:
             process.terminate()
@@ -160,7 +162,7 @@ def test_what_grows_is_indexed_from_where_it_ended(tmp_path, monkeypatch):
     assert titles.open(("live.mp4",)) is last
 
 
-def test_progressive_films_do_not_grow(tmp_path):
+def test_progressive_films_do_not_grow_and_others_not_for_ever(tmp_path):
     path = tmp_path / "film.mp4"
     path.write_bytes((FIXTURES / "faststart.mp4").read_bytes())
     titles = Titles(tmp_path, segment_duration=1, growing=FOR_EVER)
@@ -168,7 +170,10 @@ def test_progressive_films_do_not_grow(tmp_path):
     written = time.time() + 10 * FOR_EVER  # by a clock that is wrong
     (tmp_path / "future.mp4").write_bytes(movie(4))
     os.utime(tmp_path / "future.mp4", (written, written))
-    assert titles.open(("future.mp4",)).growing is False
+    ends = Titles(tmp_path, segment_duration=1, growing=0.5)
+    assert ends.open(("future.mp4",)).growing is True
+    time.sleep(0.6)
+    assert ends.open(("future.mp4",)).growing == "ended"
 
 
 def bytes_of(data, track):
@@ -217,6 +222,49 @@ def test_what_is_complete_is_served_while_more_is_written(tmp_path):
     assert titles.open(("live.mp4",)) is not opened
 
 
+def test_what_is_complete_is_read_without_opening_the_film_again(tmp_path, monkeypatch):
+    whole = movie(12, tracks=2, samples=5, fps=5)
+    path = tmp_path / "live.mp4"
+    path.write_bytes(whole[: len(whole) // 2])
+    titles = Titles(tmp_path, segment_duration=1, growing=FOR_EVER)
+    with serving(titles) as client:
+        before = named(client)
+        parts = [client.get(f"/live.mp4/hls/v1/part-{number}.m4s").content for number in range(3)]
+        film = titles.latest(("live.mp4",))
+        append(path, whole[len(whole) // 2 :])
+        with monkeypatch.context() as without:
+            without.delattr(Titles, "_made")
+            for name, (content, tag) in before.items():
+                for headers, status in (({}, 200), ({"if-none-match": tag}, 304)):
+                    answer = client.get(f"/live.mp4/hls/{name}", headers=headers)
+                    assert (answer.status_code, answer.headers["etag"]) == (status, tag)
+                    assert status == 304 or answer.content == content
+            for number, content in enumerate(parts):
+                assert client.get(f"/live.mp4/hls/v1/part-{number}.m4s").content == content
+        assert titles.latest(("live.mp4",)) is film
+        # larger, in place, and with the same inode: not the film that was opened
+        path.write_bytes(movie(15, tracks=2, samples=6, fps=6))
+        assert titles.beginning(("live.mp4",)) is None
+        content, tag = before["v1/5000.m4s"]
+        answer = client.get("/live.mp4/hls/v1/5000.m4s", headers={"if-none-match": tag})
+        assert answer.status_code != 304
+        assert answer.content != content
+
+
+def test_who_opened_a_file_earlier_takes_nothing_away_that_came_later(tmp_path):
+    whole = movie(30, tracks=2, samples=5, fps=5)
+    path = tmp_path / "live.mp4"
+    path.write_bytes(whole[: len(whole) // 3])
+    titles = Titles(tmp_path, segment_duration=1, growing=FOR_EVER)
+    film = titles.open(("live.mp4",))
+    with open_source(path) as early:
+        append(path, whole[len(whole) // 3 :])
+        latest = titles.open(("live.mp4",)).package
+        _, package = film.live.grow([early])
+    for one in latest.title.renditions:
+        assert package[f"{one.name}.m3u8"].read() == latest[f"{one.name}.m3u8"].read()
+
+
 def test_another_film_of_the_same_name_gives_none_of_its_bytes(tmp_path):
     whole = movie(30, samples=5, fps=5)
     film = tmp_path / "live.mp4"
@@ -262,3 +310,68 @@ def test_a_tag_names_one_sequence_of_bytes(tmp_path):
             new.write_bytes(data)
             new.rename(film)
             look(growing)
+
+
+@pytest.mark.parametrize(
+    "head", [b"\x47" + bytes(187), b"\x1aE\xdf\xa3\x9fB\x86\x81" + bytes(60), b"ID3" + bytes(99)]
+)
+def test_a_format_that_more_bytes_do_not_change_is_refused_for_good(tmp_path, head):
+    """Transport streams, Matroska and others: nobody is told to come again."""
+    path = tmp_path / "live.mp4"
+    for length in (8, len(head)):
+        path.write_bytes(head[:length])
+        with serving(Titles(tmp_path, growing=FOR_EVER)) as client:
+            answer = client.get("/live.mp4/hls/master.m3u8")
+        assert answer.status_code == 422
+        assert "not an ISO base media file" in answer.text
+        assert "retry-after" not in answer.headers
+
+
+@pytest.mark.parametrize("head", [b"", b"\0\0\0", bytes(64), b"\0\0\0\x18ftypiso5"])
+def test_a_beginning_that_may_become_a_film_is_still_being_written(tmp_path, head):
+    (tmp_path / "live.mp4").write_bytes(head)
+    with serving(Titles(tmp_path, growing=FOR_EVER)) as client:
+        answer = client.get("/live.mp4/hls/master.m3u8")
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"]
+
+
+def test_a_film_without_a_date_began_when_its_file_was_born(tmp_path):
+    """And all who serve it say the same, now and later; the time of day is that of its server."""
+    whole = movie(6, samples=5, fps=5)
+    path = tmp_path / "live.mp4"
+    before = time.time()
+    path.write_bytes(whole)
+    ends = [int(row) for row in fragdex.index(path, exact=True).track(1).fragments.offset]
+    said = set()
+    for stop in (ends[3], ends[4], len(whole)):
+        path.write_bytes(whole[:stop])  # the file stays; nothing else is kept of it
+        for _ in range(2):
+            with serving(Titles(tmp_path, segment_duration=1, growing=FOR_EVER)) as client:
+                mpd = manifest(client)
+                said.add(mpd.get("availabilityStartTime"))
+                clocks = {one.get("schemeIdUri"): one for one in mpd.findall("{*}UTCTiming")}
+                clock = clocks["urn:mpeg:dash:utc:http-head:2014"]
+                answer = client.head(f"/live.mp4/dash/{clock.get('value')}")
+                assert answer.status_code == 200
+                assert "Date" in answer.headers["access-control-expose-headers"]
+                assert answer.headers["date"]
+    began = [datetime.fromisoformat(one).timestamp() for one in said]
+    assert all(before - 10 <= one <= time.time() for one in began)  # ten seconds long, at once
+
+
+@pytest.mark.parametrize("ahead", [-3600, -60, 0, 60, 3600])
+def test_a_share_whose_clock_is_wrong_is_watched_as_others_are(tmp_path, ahead):
+    path, writes = tmp_path / "live.mp4", Writes(30)
+    for step in range(3):
+        append(path, b"more")
+        at = time.time() + ahead + step / 100
+        os.utime(path, (at, at))
+        seen = writes.until(str(path))
+        # that a clock is behind is known once a file is seen to change
+        assert (seen > 0) == (step > 0 or ahead > -30), step
+    assert writes.until(str(path)) == seen
+    quiet(path)
+    assert writes.until(str(path)) == 0
+    assert Writes(0).until(str(path)) == 0
+    assert writes.until(str(tmp_path / "none")) == 0

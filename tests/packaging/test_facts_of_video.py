@@ -127,14 +127,14 @@ def test_a_shape_of_pixels_that_cannot_be_stays_in_bounds(hevc):
     assert set(attribute("RESOLUTION", hls)) == {"65536x48"}
 
 
-def film_of(codec, *, times=(), layout="5.1"):
+def film_of(codec, *, times=(), layout="5.1", options=None):
     file = io.BytesIO()
     flags = {"movflags": "frag_keyframe+empty_moov+default_base_moof+delay_moov"}
     with av.open(file, "w", format="mp4", options=flags) as container:
         if times:
             stream = container.add_stream(codec, rate=1000)
             stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-            stream.options = {"preset": "ultrafast", "x264-params": "bframes=0"}
+            stream.options = {"preset": "ultrafast", **(options or {"x264-params": "bframes=0"})}
             frames = [av.VideoFrame(64, 48, "yuv420p") for _ in times]
             for frame, time in zip(frames, times, strict=True):
                 frame.pts = time
@@ -157,6 +157,30 @@ def test_the_rate_of_a_variable_film_is_the_highest():
     rounded = [round(n * 1001 / 30) for n in range(100)]
     hls, _ = texts(film_of("libx264", times=rounded))
     assert all(29.9 < float(rate) < 30.3 for rate in attribute("FRAME-RATE", hls))
+
+
+VUI = "colorprim=bt2020:transfer=smpte2084:colormatrix=bt2020nc"
+
+
+@pytest.mark.parametrize("codec", ["libx264", "libx265"])
+def test_colours_of_parameter_sets_are_read_and_colr_goes_before_them(codec):
+    params = {codec.removeprefix("lib") + "-params": f"{VUI}:bframes=0"}
+    film = film_of(codec, times=range(0, 400, 40), options=params)
+    assert b"colr" not in film
+    index = fragdex.index(film)
+    colour = index.video.info.colour
+    assert (colour.primaries, colour.transfer, colour.matrix) == (9, 16, 9)
+    assert index.findings == ()
+    hls, _ = texts(film)
+    assert set(attribute("VIDEO-RANGE", hls)) == {"PQ"}
+    for values, transfer, codes in (
+        ((9, 18, 9), 18, ["colours-differ"]),
+        ((9, 16, 9), 16, []),
+        ((2, 2, 2), 16, []),
+    ):
+        index = fragdex.index(with_boxes(film, colr(*values)))
+        assert index.video.info.colour.transfer == transfer
+        assert [finding.code for finding in index.findings] == codes
 
 
 def test_joined_objects_are_said(tmp_path):

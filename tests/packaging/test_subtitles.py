@@ -1,8 +1,10 @@
 """Subtitles of a title: what is in the tracks and caption files is what players are given."""
 
+import json
 import re
 import struct
 from fractions import Fraction
+from html import escape, unescape
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -15,8 +17,10 @@ import fragdex
 from fragdex import ByteRange
 from fragdex.boxes import build, make_box
 from fragdex.errors import MalformedCaptions
-from fragdex.muxing.captions import parse_webvtt, with_captions
+from fragdex.muxing.captions import parse_webvtt, webvtt_cues, with_captions
 from fragdex.packaging.subtitles import (
+    FileCues,
+    as_webvtt,
     captions_of,
     cues_of_sample,
     header,
@@ -244,3 +248,49 @@ def test_a_text_track_of_another_format_is_named_and_left_out():
     assert chapters.title.subtitles == ()
     (finding,) = chapters.findings
     assert finding.startswith("track 3 (text) is left out: it names chapters")
+
+
+# what a reader of captions may take for something else: no tag can be made of them
+TEXTS = st.text(st.sampled_from("1 <>&-\n{}\u00fc"), max_size=12)
+FOUND = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), TEXTS), min_size=1, max_size=5)
+
+
+def subrip(cues):
+    return "".join(f"0:00:0{a},0 --> 0:0:1{b},5\n{text}\n\n" for a, b, text in cues)
+
+
+def written_json(cues):
+    segments = [{"start": a, "end": 10.5 + b, "text": text} for a, b, text in cues]
+    return json.dumps({"segments": segments})
+
+
+def by_hand(cues):
+    text = "\n\n".join(f"00:0{a}.000-->00:1{b}.500 line:{a}\n{escape(t)}" for a, b, t in cues)
+    return f"WEBVTT\n\nSTYLE\n::cue {{}}\n\n{text}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "write"), [(".srt", subrip), (".json", written_json), (".vtt", by_hand)]
+)
+@given(found=FOUND)
+def test_every_cue_that_is_accepted_is_one_in_webvtt(kind, write, found):
+    if kind == ".vtt":  # an empty line ends its cues
+        found = [(a, b, re.sub(r"\n\s*", "\n", text).strip("\n")) for a, b, text in found]
+    captions = captions_of(write(found).encode(), kind)
+    blocks, cues = webvtt_cues(as_webvtt(captions))
+    assert (tuple(blocks), tuple(cues)) == (captions.blocks, captions.cues)
+    shown = [(a * 1000, 10_500 + b * 1000, lines(text)) for a, b, text in found]
+    shown.sort(key=lambda one: (one[0], -one[1]))
+    assert [(one.start_ms, one.end_ms, lines(unescape(one.text))) for one, _ in cues] == shown
+    whole = FileCues(captions).block(Fraction(0), None)
+    assert len(webvtt_cues(whole)[1]) == len(shown)
+
+
+def lines(text):
+    return [line.strip() for line in text.split("\n") if line.strip()]
+
+
+def test_markup_of_subrip_is_not_text():
+    data = b"1\n0:0:0,0 --> 0:0:1,0\n{\\an8}<font size=3>a</font> <b>1 < 2</b> > <3\n"
+    (cue, _), = captions_of(data, ".srt").cues  # fmt: skip
+    assert cue.text == "a <b>1 &lt; 2</b> &gt; &lt;3"

@@ -73,12 +73,16 @@ async function start(name, address) {
 }
 
 async function seek(time) {
-  const shown = new Promise((resolve) => video.requestVideoFrameCallback(resolve));
-  video.currentTime = time;
-  await until("seeked", () => !video.seeking);
-  await until("canplay", () => video.readyState >= 2);
-  await shown;
-  return number();
+  for (let left = 5; ; left--) {
+    const shown = new Promise((resolve) =>
+      video.requestVideoFrameCallback((_, { mediaTime }) => resolve(mediaTime)),
+    );
+    video.currentTime = time;
+    await until("seeked", () => !video.seeking);
+    await until("canplay", () => video.readyState >= 2);
+    // a player that fills its buffer anew meanwhile may leave a later picture, whose time says so
+    if ((await shown) <= time || !left) return number();
+  }
 }
 
 // Of pictures that were seen: the time that the browser says, and the number.
@@ -195,4 +199,27 @@ const LANGUAGES = {
   },
 };
 
-const speak = async (name, language) => LANGUAGES[name](language);
+// Has the sound in another language than `before`, until its last segment is here.
+// Slowly, and half of the film: one that is over before the other sound has come does not end in
+// every player.
+async function speak(name, language, before, last) {
+  video.ontimeupdate = () => {
+    if (video.currentTime > 1.2) video.pause();
+  };
+  video.playbackRate = 0.1;
+  const has = () =>
+    performance.getEntriesByType("resource").some((one) => one.name.endsWith(last));
+  // On a busy machine dash.js has at times forgotten a choice, for ever: it is made again, and each
+  // time waited for twice as long.
+  for (let turn = 0, again = 0; !has(); turn++) {
+    if (turn === again) {
+      if (turn) LANGUAGES[name](before);
+      LANGUAGES[name](language);
+      // asked for, but not waited for: a player that fetches may hold it back
+      video.play().catch(() => {});
+      again = 2 * again + 200;
+    }
+    await new Promise((go) => setTimeout(go, 50));
+  }
+  video.ontimeupdate = null;
+}

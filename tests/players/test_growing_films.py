@@ -39,6 +39,56 @@ def test_they_reach_the_end_of_a_film_that_is_written(browser, folder, tmp_path)
             assert state["wrong"] == []
             # what came later was played, without a hole
             assert at < 3 * LENGTH < state["time"]
-            ((_, end),) = ranges
+            start, end = ranges[-1]
+            assert start <= max(at, 3 * LENGTH)
             assert end == pytest.approx(float(max(t.stop for t in index.tracks)), abs=0.03)
             assert state["time"] == pytest.approx(end, abs=0.03)
+
+
+def test_hls_js_plays_parts_before_their_segment_is_complete(browser, folder, tmp_path):  # noqa: F811
+    whole = (folder / "written" / "fragmented.mp4").read_bytes()
+    index = fragdex.index(whole, exact=True)
+    starts = sorted({int(at) for track in index.tracks for at in track.fragments.moof_offset})
+    growing = tmp_path / "live.mp4"
+    growing.write_bytes(whole[: starts[3]])
+    with serving(tmp_path, LENGTH, growing=FOR_EVER) as origin, browser.new_context() as context:
+        ask = Page(context.new_page(), origin, "hls.js")
+        requested = []
+        ask.page.on("request", lambda request: requested.append(request.url))
+        ask("start", "hls.js", f"{origin}/live.mp4/{ADDRESS['hls']}")
+        ask.page.evaluate("() => { window.played = patient('play', [2]); }")
+        for start, stop in zip(starts[3:], [*starts[4:], len(whole)], strict=True):
+            with growing.open("ab") as file:
+                file.write(whole[start:stop])
+            ask.page.wait_for_timeout(200)
+        with growing.open("ab") as file:
+            file.write(index.export("mfra"))
+        _, ranges = ask.page.evaluate("() => window.played")
+        state = ask.state()
+    assert state["wrong"] == []
+    # where several parts come at once, hls.js leaves one out at times and fetches it later
+    (_, end) = ranges[-1]
+    assert end == pytest.approx(float(max(t.stop for t in index.tracks)), abs=0.03)
+    parts = {url.rpartition("/hls/")[2] for url in requested if "/part-" in url}
+    assert any("_HLS_msn=" in url and "_HLS_part=" in url for url in requested)
+    # each came once, whether it was there already or not
+    assert len(parts) > 1
+
+
+def test_shaka_joins_a_film_whose_last_segment_is_not_complete(browser, folder, tmp_path):  # noqa: F811
+    whole = (folder / "written" / "fragmented.mp4").read_bytes()
+    index = fragdex.index(whole, exact=True)
+    starts = sorted({int(at) for track in index.tracks for at in track.fragments.moof_offset})
+    growing = tmp_path / "live.mp4"
+    growing.write_bytes(whole[: starts[5]])
+    with serving(tmp_path, LENGTH, growing=FOR_EVER) as origin, browser.new_context() as context:
+        ask = Page(context.new_page(), origin, "shaka")
+        ask("start", "shaka", f"{origin}/live.mp4/{ADDRESS['hls']}")
+        ask.page.evaluate("() => { window.played = patient('play', [2]); }")
+        with growing.open("ab") as file:
+            file.write(whole[starts[5] :] + index.export("mfra"))
+        _, ranges = ask.page.evaluate("() => window.played")
+        state = ask.state()
+    assert state["wrong"] == []
+    (_, end) = ranges[-1]
+    assert end == pytest.approx(float(max(t.stop for t in index.tracks)), abs=0.03)

@@ -6,7 +6,7 @@ from functools import cache
 from random import Random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.repairing.broken import (
     DAMAGE,
@@ -58,7 +58,6 @@ def repaired(broken: bytes, good: Film) -> Repair | None:
         return None
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from(NAMES),
     *DAMAGE,

@@ -12,6 +12,7 @@ from tests.repairing.broken import film
 from tests.repairing.test_no_good_film import with_sets
 
 import fragdex
+from fragdex.indexing import hevc_sets
 from fragdex.indexing.codecs import Missing
 from fragdex.repairing import hevc
 
@@ -175,7 +176,7 @@ def test_the_clock_of_a_sequence_is_read(
     unit_and_ticks: tuple[bytes, tuple[int, int] | None],
 ) -> None:
     unit, ticks = unit_and_ticks
-    assert hevc.sps_of(unit)[1].ticks == ticks
+    assert hevc_sets.sps_of(unit)[1].ticks == ticks
 
 
 @given(sequence_sets(), st.integers(4, 400))
@@ -184,7 +185,7 @@ def test_a_set_that_is_cut_off_says_nothing_wrong(
 ) -> None:
     unit, ticks = unit_and_ticks
     try:
-        clock = hevc.sps_of(unit[:size])[1].ticks
+        clock = hevc_sets.sps_of(unit[:size])[1].ticks
     except Missing:
         return
     assert clock in (ticks, None)
@@ -218,7 +219,7 @@ def test_the_clock_of_a_video_set_is_read(
     unit_and_ticks: tuple[bytes, tuple[int, int] | None],
 ) -> None:
     unit, ticks = unit_and_ticks
-    assert hevc.ticks_of_vps(unit) == ticks
+    assert hevc_sets.ticks_of_vps(unit) == ticks
 
 
 def test_the_rate_of_the_stream_goes_before_a_guess() -> None:

@@ -17,7 +17,7 @@ import fragdex
 from fragdex.errors import Unprocessable
 from fragdex.repairing import rates, syntax
 
-SIZE = 1 << 16
+SIZE = 1 << 14
 KINDS = {
     "frames of AAC": b"\x01" * SIZE,
     "units": b"\0\0\0\x06\x65\x88\x82\0\x1b\xff" * (SIZE // 10),

@@ -24,6 +24,7 @@ from tests.repairing.broken import (
 
 import fragdex
 from fragdex.boxes import Box
+from fragdex.indexing import avc_sets, hevc_sets
 from fragdex.muxing.movie import traks_of
 from fragdex.repairing import avc, hevc
 from fragdex.repairing.pattern import parameter_sets
@@ -50,8 +51,10 @@ def nothing(number: int, shown: int) -> bytes:
 def own_vui(unit: bytes, vui: str) -> bytes:
     """A sequence parameter set of AVC with another vui_parameters()."""
     left: list[int] = []
-    with patch.object(avc, "_timing", lambda bits: left.append(bits.left) or (None, False, None)):
-        avc.sps_of(unit)
+    with patch.object(
+        avc_sets, "_timing", lambda bits: left.append(bits.left) or (None, False, None)
+    ):
+        avc_sets.sps_of(unit)
     plain = unit[4:].replace(b"\0\0\3", b"\0\0")
     bits = Bits.of(plain, 8 * len(plain) - left[0])
     bits.text += vui
@@ -62,14 +65,14 @@ def no_vui(unit: bytes) -> bytes:
     """A parameter set of HEVC without a clock."""
     left: list[int] = []
     place, read = (
-        ("_ticks_of_vui", hevc.sps_of)
+        ("_ticks_of_vui", hevc_sets.sps_of)
         if unit[0] >> 1 == hevc.SPS
         else (
             "take_ticks",
-            hevc.ticks_of_vps,
+            hevc_sets.ticks_of_vps,
         )
     )
-    with patch.object(hevc, place, lambda bits: left.append(bits.left)):
+    with patch.object(hevc_sets, place, lambda bits: left.append(bits.left)):
         read(unit)
     plain = unit[2:].replace(b"\0\0\3", b"\0\0")
     # the flag itself was read of the SPS, not of the VPS

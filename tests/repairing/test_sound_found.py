@@ -10,7 +10,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.repairing.broken import (
     DAMAGE,
@@ -128,7 +128,6 @@ def encode(name: str, rate: int, heard: int, seconds: int) -> None:
         out.mux(sound.encode())
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from(NAMES),
     *DAMAGE,

@@ -9,9 +9,11 @@ import pytest
 
 import fragdex
 from fragdex import ByteRange
+from fragdex.byterange import coalesce
 from fragdex.errors import NoSyncSample
 from fragdex.fragments.table import NULL, FragmentTable, SyncTable
-from fragdex.seeking.plan import MOST_COUNTED
+from fragdex.seeking import plan
+from fragdex.seeking.plan import MOST_COUNTED, Span
 from fragdex.testing import movie
 
 DATA = movie(fragments=6, samples=5, fps=25)  # fragments of 0.2 s
@@ -140,3 +142,16 @@ def test_bytes_of_several_tracks_are_merged():
     assert ranges.size == sum(part.size for part in ranges.media) > 0
     apart = index.span(0, 10, tracks=[1])
     assert np.all(np.diff([part.start for part in apart.media]) > 0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, plan.FEW, plan.FEW + 1, 500])
+@pytest.mark.parametrize("max_gap", [0, 1, 5])
+def test_ranges_as_columns_are_merged_as_ranges_are(count, max_gap):
+    random = np.random.default_rng(count)
+    start = random.integers(0, 6 * count + 1, count)
+    stop = start + random.integers(0, 9, count)
+    columns = plan._Ranges.merged([start[::2], start[1::2]], [stop[::2], stop[1::2]], max_gap)
+    merged = tuple(map(ByteRange, columns.start.tolist(), columns.stop.tolist()))
+    assert merged == coalesce(map(ByteRange, start.tolist(), stop.tolist()), max_gap)
+    assert Span._of_columns(columns, init=()).size == sum(part.size for part in merged)
+    assert Span._of_columns(columns, init=()).media == merged

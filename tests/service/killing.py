@@ -30,7 +30,7 @@ class Service:
         )
         for _ in range(600):
             try:
-                httpx.get(f"{self.url}/healthz", trust_env=False, timeout=60)
+                httpx.get(f"{self.url}/healthz", trust_env=False, timeout=60, verify=False)
                 return
             except httpx.TransportError:
                 time.sleep(0.1)

@@ -11,6 +11,7 @@ from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import keys
 from fragdex.service.web.server import server_of
+from fragdex.sources.tls import tls_when_needed
 from service.ready_tables import put_tables
 
 API = "/api/v1"
@@ -39,7 +40,9 @@ class Served:
 def client_of(url, key=None):
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     # the environment's proxies have no say in what is on this machine
-    return httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=120)
+    return httpx.Client(
+        base_url=url, headers=headers, trust_env=False, timeout=120, verify=tls_when_needed()
+    )
 
 
 @contextmanager

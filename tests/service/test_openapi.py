@@ -36,8 +36,9 @@ PNG = bytes.fromhex(
 )
 VTT = b"WEBVTT\n\n00:00.000 --> 00:01.000\nword\n"
 
-EXAMPLES = 3
-"""Requests of each kind, where no other operation takes the same: some 500 of each in all."""
+EXAMPLES = settings.default.max_examples // 12
+"""Requests of each kind, where no other operation takes the same: some 400 of each in all, and
+twelve times as many by `./dev test --all`."""
 
 CHECKS = [
     checks.not_a_server_error,

@@ -25,6 +25,7 @@ WHERE = {
     "service/indexing/repairing.py": "a child",
     "service/isobmff/tracks.py": "at most IN_THREAD is read",
     "service/renders/worker.py": "what the service made itself",
+    "service/streaming/arriving.py": "at most IN_THREAD is read, and a child",
     "service/streaming/child.py": "a child",
     "service/unprocessed/passthrough.py": "a child",
     "service/unprocessed/operations.py": "files of at most IN_THREAD",

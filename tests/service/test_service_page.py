@@ -20,15 +20,16 @@ CHUNK = ("CHUNK=1048576", "CHUNK=3000")
 
 
 @pytest.fixture
-def started(tmp_path):
+def started(tmp_path_factory):
     """The URL and the key that a first start prints."""
+    folder = tmp_path_factory.mktemp("served")
     command = [sys.executable, "-m", "fragdex", "serve", "--data", "DIR", "--port", "0"]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("FRAGDEX_")}
-    log = tmp_path / "serve.log"
+    log = folder / "serve.log"
     with log.open("wb") as sink:
         process = subprocess.Popen(
             command,
-            cwd=tmp_path,
+            cwd=folder,
             stdout=subprocess.PIPE,
             stderr=sink,
             text=True,
@@ -49,11 +50,11 @@ def started(tmp_path):
 
 
 @pytest.fixture
-def followed(started, tmp_path):
+def followed(started, checkout):
     """A function that runs the shell blocks of a page and gives what they print."""
     if not shutil.which("curl"):
         pytest.skip("curl is missing")
-    shutil.copy(MOVIE, tmp_path / "movie.mp4")
+    shutil.copy(MOVIE, checkout / "movie.mp4")
     url, key = started
     assert key
 
@@ -63,7 +64,7 @@ def followed(started, tmp_path):
         assert change[0] in script
         process = subprocess.run(
             ["sh", "-eu", "-c", script.replace(*change)],
-            cwd=tmp_path,
+            cwd=checkout,
             env=os.environ
             | {"API": f"{url}/api/v1", "KEY": key, "FRAGDEX_URL": url, "FRAGDEX_KEY": key}
             | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
@@ -102,7 +103,7 @@ def test_the_readme_works_with_curl_alone(followed, tmp_path):
     assert '"status":"ready"' in output
     assert '"segments":' in output
     assert '"time_ms":' in output
-    assert (tmp_path / "part").stat().st_size == 1000
+    assert (tmp_path / "part.mp4").stat().st_size == 1000
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """https is verified as httpx does it, and costs nothing where there is none."""
 
+import asyncio
 import datetime
 import http.server
 import ipaddress
@@ -9,6 +10,15 @@ import threading
 import pytest
 
 import fragdex
+from fragdex.client import (
+    AsyncClient,
+    Client,
+    NotFound,
+    Retries,
+    ServiceUnreachable,
+    UnexpectedResponse,
+    api,
+)
 from fragdex.errors import SourceUnavailable
 from fragdex.testing import RangeServer, movie
 
@@ -17,6 +27,7 @@ from cryptography.hazmat.primitives import hashes, serialization  # noqa: E402
 from cryptography.hazmat.primitives.asymmetric import ec  # noqa: E402
 
 MOVIE = movie(fragments=2)
+ONCE = Retries(most=0)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +67,7 @@ def https_url(certificate):
 
     class Whole(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            first, last = self.headers["Range"].removeprefix("bytes=").split("-")
+            first, last = self.headers.get("Range", "bytes=0-9")[len("bytes=") :].split("-")
             part = MOVIE[int(first) : int(last) + 1]
             self.send_response(206)
             end = int(first) + len(part) - 1
@@ -80,10 +91,33 @@ def https_url(certificate):
     server.server_close()
 
 
+def ask_blocking(url):
+    with Client(url, retries=ONCE) as client:
+        client.send(api.get_file("0193"))
+
+
+def ask_by_asyncio(url):
+    async def ask():
+        async with AsyncClient(url, retries=ONCE) as client:
+            await client.send(api.get_file("0193"))
+
+    asyncio.run(ask())
+
+
 def test_a_certificate_that_nobody_vouches_for_is_refused(https_url, monkeypatch):
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     with pytest.raises(SourceUnavailable, match=r"(?i)certificate"):
         fragdex.index(https_url, retries=0)
+
+
+@pytest.mark.parametrize("ask", [ask_blocking, ask_by_asyncio])
+def test_clients_of_the_service_are_as_strict(https_url, certificate, monkeypatch, ask):
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    with pytest.raises(ServiceUnreachable, match=r"(?i)certificate"):
+        ask(https_url)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with pytest.raises(UnexpectedResponse):
+        ask(https_url)
 
 
 def test_a_certificate_that_the_environment_vouches_for_is_taken(
@@ -100,3 +134,6 @@ def test_http_reads_no_certificates(monkeypatch):
     with RangeServer(MOVIE) as server:
         monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", read)
         assert fragdex.index(server.url).tracks == fragdex.index(MOVIE).tracks
+        for ask in (ask_blocking, ask_by_asyncio):
+            with pytest.raises(NotFound):
+                ask(server.url)

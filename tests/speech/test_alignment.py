@@ -57,11 +57,8 @@ def test_words_are_found_where_they_are_said(aligner, said):
 @needs_model
 def test_in_noise_times_hold_and_are_less_sure(aligner, said):
     sound, rows = said
-    loud = np.sqrt((sound.astype(float) ** 2).mean())
-    noise = np.random.default_rng(0).normal(0, loud / 10 ** (10 / 20), len(sound))
-    noisy = np.clip(sound + noise, -32768, 32767).astype(np.int16)
     texts = [text for text, _, _ in rows]
-    words = aligner.words(noisy, texts)
+    words = aligner.words(noisy(sound, 10), texts)
     off = onsets(words, rows)
     assert np.median(off) <= 60
     assert np.percentile(off, 95) <= 300
@@ -80,6 +77,59 @@ def test_what_is_written_otherwise_than_said_is_found(aligner, said):
     assert np.percentile(onsets(words, rows), 90) <= 60
     assert words[place].time_confidence <= 0.7
     assert aligner.words(sound, ["—", "well"])[1].end_ms > 0
+
+
+def noisy(sound, decibels):
+    loud = np.sqrt((sound.astype(float) ** 2).mean())
+    noise = np.random.default_rng(0).normal(0, loud / 10 ** (decibels / 20), len(sound))
+    return np.clip(sound + noise, -32768, 32767).astype(np.int16)
+
+
+def as_it_is(sound):
+    return sound
+
+
+def in_noise(sound):
+    return noisy(sound, 12)
+
+
+def from_its_end(sound):
+    """Nobody says that: it stands for a language that the model does not know."""
+    return sound[::-1].copy()
+
+
+@needs_model
+@pytest.mark.parametrize("heard", [as_it_is, in_noise])
+def test_words_that_were_not_said_are_doubted(aligner, said, heard):
+    """Other words, the same words in another order, the same sound from its end."""
+    sound, rows = said
+    texts = [text for text, _, _ in rows]
+    words = aligner.words(heard(sound), texts)
+    assert not any(word.doubted for word in words)
+    assert min(word.confidence for word in words) > 0.5
+    others = [text for text, _, _ in truth("even-aac.mp4")][: len(texts)]
+    for what, wrong in ((sound, others), (sound, texts[::-1]), (from_its_end(sound), texts)):
+        words = aligner.words(heard(what), wrong)
+        assert np.mean([word.doubted for word in words]) > 0.9
+
+
+@needs_model
+def test_words_are_doubted_where_they_were_not_said(aligner, said):
+    sound, rows = said
+    texts = [text for text, _, _ in rows]
+    both = np.concatenate([sound, from_its_end(sound)])
+    words = aligner.words(both, texts + texts)
+    middle = len(sound) // 16
+    near = [w for w in words if abs(w.start_ms - middle) < 3000]
+    for word in words:
+        if word not in near:
+            assert word.doubted == (word.start_ms > middle), word
+
+
+@needs_model
+def test_more_words_than_anybody_says_in_the_time_are_doubted(aligner):
+    sound = np.random.default_rng(0).integers(-3000, 3000, 16_000).astype(np.int16)
+    assert all(word.doubted for word in aligner.words(sound, ["pronunciation"] * 20))
 
 
 def check(words, sound, texts):

@@ -20,7 +20,7 @@ from fragdex.speech.captions import (
     cues_of,
     spoken,
 )
-from fragdex.speech.words import MissedSpan, Transcript, Word, in_order
+from fragdex.speech.words import SpanNote, Transcript, Word, in_order
 
 LETTERS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1)
 
@@ -139,7 +139,7 @@ def test_another_parser_reads_our_webvtt(words):
 
 @given(spoken_words())
 def test_the_service_reads_what_is_written(words):
-    transcript = Transcript(tuple(words), (MissedSpan(10, 20, "damaged"),), "en")
+    transcript = Transcript(tuple(words), (SpanNote(10, 20, "damaged"),), "en")
     cues = [tuple(cue) for cue in cues_of(words)]
     escaped = [
         (a, b, text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))

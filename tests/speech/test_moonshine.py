@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from fractions import Fraction
 
 import av
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fragdex
 from fragdex.errors import EngineUnavailable
 from fragdex.speech import engines
+from fragdex.speech.captions import CaptionLayout, as_json, cues_of
 from fragdex.speech.engines import EngineChoice, default_engine, make_engine
-from fragdex.speech.moonshine import VoiceDetector, audible
+from fragdex.speech.moonshine import VoiceDetector, audible, without_loops
 from fragdex.speech.words import Word, merged
 from speech.conftest import SPEECH, truth
 
@@ -108,6 +112,44 @@ def test_words_have_capitals_punctuation_and_times(moonshine, hear):
     ]
     assert np.median(off) <= 20
     assert np.percentile(off, 95) <= 60
+
+
+def test_what_is_no_english_is_doubted_and_left_out_where_asked(moonshine, hear):
+    """German and Spanish: the model writes English words for any language."""
+    plan, slices = hear(SPEECH / "foreign-aac.mp4", WHOLE, engine=moonshine)
+    transcript = merged(slices, plan.language)
+    assert plan.language == "en"
+    assert len(transcript.words) > 4
+    assert np.mean([word.doubted for word in transcript.words]) > 0.8
+    assert transcript.language is None
+    assert merged(slices, plan.language, requested="en").language == "en"
+    assert {one.reason for one in transcript.doubted} == {"this does not sound like English"}
+    sure = CaptionLayout(leave_out_doubted=True)
+    assert len(cues_of(transcript.words, sure)) < len(cues_of(transcript.words))
+    document = json.loads(as_json(transcript, sure))
+    assert len(document["word_segments"]) < len(transcript.words)
+    assert [one["start"] * 1000 for one in document["doubted"]] == [
+        one.start_ms for one in transcript.doubted
+    ]
+
+
+def test_what_is_english_is_not_doubted(moonshine, hear):
+    for name in ("pauses-flac.mp4", "even-aac.mp4"):
+        plan, slices = hear(SPEECH / name, WHOLE, engine=moonshine)
+        transcript = merged(slices, plan.language)
+        assert (transcript.doubted, transcript.language) == ((), "en")
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=40))
+def test_no_loop_is_left_of_words_that_are_doubted(heard):
+    words = [Word(text, 0, 1, doubted=doubted) for text, doubted in heard]
+    kept = without_loops(words)
+    sure = [word for word in words if not word.doubted]
+    assert [word for word in kept if not word.doubted] == sure
+    for length in range(1, len(kept) // 2 + 1):
+        for at in range(len(kept) - 2 * length + 1):
+            one, other = kept[at : at + length], kept[at + length : at + 2 * length]
+            assert one != other or not all(word.doubted for word in one)
 
 
 def test_slices_hear_what_the_whole_hears(moonshine, hear):

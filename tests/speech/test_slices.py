@@ -14,7 +14,7 @@ from fragdex.errors import LimitExceeded, UndecodableMedia
 from fragdex.speech.cutting import REACH, UNIT
 from fragdex.speech.plan import TranscriptionPlan, plan_of
 from fragdex.speech.slices import Listener
-from fragdex.speech.words import MissedSpan, SliceTranscript, Word, in_order, merged
+from fragdex.speech.words import SliceTranscript, SpanNote, Word, in_order, merged
 from speech.conftest import SPEECH, Echo
 
 pytestmark = pytest.mark.large
@@ -179,11 +179,11 @@ def test_merging_sorts_and_clamps():
     late, early = Word("b", 90, 200), Word("a", 0, 100)
     assert in_order([late, early]) == [Word("a", 0, 90), late]
     slices = [
-        SliceTranscript(1, (late,), (MissedSpan(300, 400, "damaged"),)),
-        SliceTranscript(0, (early,), (MissedSpan(200, 300, "damaged"),)),
-        SliceTranscript(1, (late,), (MissedSpan(300, 400, "damaged"),)),
+        SliceTranscript(1, (late,), (SpanNote(300, 400, "damaged"),)),
+        SliceTranscript(0, (early,), (SpanNote(200, 300, "damaged"),)),
+        SliceTranscript(1, (late,), (SpanNote(300, 400, "damaged"),)),
     ]
     transcript = merged(slices, "en")
     assert [word.text for word in transcript.words] == ["a", "b"]
-    assert transcript.missing == (MissedSpan(200, 400, "damaged"),)
+    assert transcript.missing == (SpanNote(200, 400, "damaged"),)
     assert (transcript.language, transcript.text) == ("en", "a b")

@@ -138,12 +138,7 @@ chan_loc has nine bits where a stream has dependent substreams: chan_loc_8 is th
 them it is reserved.
 """
 
-DAC4 = box(
-    "dac4",
-    "AC-4 Specific",
-    "ETSI TS 103 190-2, E.5",
-    ac4_dsi=rest,
-)
+DAC4 = box("dac4", "AC-4 Specific", "ETSI TS 103 190-2, E.5", ac4_dsi=rest)
 """Presentations of AC-4, kept as bytes."""
 
 DDTS = box(
@@ -222,12 +217,7 @@ DAMR = box(
 )
 """Modes of AMR."""
 
-SRAT = fullbox(
-    "srat",
-    "Sampling Rate",
-    "ISO/IEC 14496-12, 12.2.3",
-    sampling_rate=u32,
-)
+SRAT = fullbox("srat", "Sampling Rate", "ISO/IEC 14496-12, 12.2.3", sampling_rate=u32)
 """Sampling rate in Hz, for those beyond 16 bits."""
 
 CHNL = fullbox(
@@ -242,12 +232,7 @@ CHNL = fullbox(
 What follows the first byte counts the channels of the sample entry, so it is kept as bytes.
 """
 
-DMIX = fullbox(
-    "dmix",
-    "Downmix Instructions",
-    "ISO/IEC 14496-12, 12.2.5",
-    data=rest,
-)
+DMIX = fullbox("dmix", "Downmix Instructions", "ISO/IEC 14496-12, 12.2.5", data=rest)
 """How channels are mixed down, kept as bytes."""
 
 CHAN = fullbox(
@@ -270,12 +255,7 @@ WAVE = box(
 )
 """What the sound decoder needs."""
 
-ENDA = box(
-    "enda",
-    "Endianness",
-    "QuickTime File Format, Sound Extensions",
-    littleEndian=u16,
-)
+ENDA = box("enda", "Endianness", "QuickTime File Format, Sound Extensions", littleEndian=u16)
 """1: little-endian samples."""
 
 WAVE_FORMAT = box(
@@ -286,12 +266,7 @@ WAVE_FORMAT = box(
 )
 """A word of zero inside wave."""
 
-LUDT = box(
-    "ludt",
-    "Loudness",
-    "ISO/IEC 14496-12, 12.2.7",
-    children=True,
-)
+LUDT = box("ludt", "Loudness", "ISO/IEC 14496-12, 12.2.7", children=True)
 """Loudness of a track and of its album."""
 
 _MEASUREMENT = record(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Self, TypeAlias
@@ -16,13 +16,14 @@ from fragdex.boxes.kinds import LISTS
 from fragdex.boxes.layout import BoxLayout, Field
 from fragdex.boxes.rows import Rows
 from fragdex.errors import BuildError
+from fragdex.record import record
 
 _Levels: TypeAlias = tuple[tuple[tuple[str, str] | None, int], ...]
 """Each step of a path: the types that it takes (None: any), and a number or 0."""
 _STEP = re.compile(r"(.{1,4}?)(?:\[([1-9]\d*)\])?\Z", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class Box:
     """One box (ISO/IEC 14496-12, 4.2): a value that does not change.
 

@@ -5,20 +5,10 @@ from __future__ import annotations
 from fragdex.boxes.kinds import bits, cstring, fourcc, items, raw, rest, sized, u8, u24, u32
 from fragdex.boxes.layout import Fields, box, fullbox, uuid_box, where
 
-SINF = box(
-    "sinf",
-    "Protection Scheme Information",
-    "ISO/IEC 14496-12, 8.12.1",
-    children=True,
-)
+SINF = box("sinf", "Protection Scheme Information", "ISO/IEC 14496-12, 8.12.1", children=True)
 """How samples are protected, and what they were before."""
 
-FRMA = box(
-    "frma",
-    "Original Format",
-    "ISO/IEC 14496-12, 8.12.2",
-    data_format=fourcc,
-)
+FRMA = box("frma", "Original Format", "ISO/IEC 14496-12, 8.12.2", data_format=fourcc)
 """The sample entry type before protection."""
 
 SCHM = fullbox(
@@ -31,12 +21,7 @@ SCHM = fullbox(
 )
 """The scheme of protection."""
 
-SCHI = box(
-    "schi",
-    "Scheme Information",
-    "ISO/IEC 14496-12, 8.12.6",
-    children=True,
-)
+SCHI = box("schi", "Scheme Information", "ISO/IEC 14496-12, 8.12.6", children=True)
 """What the scheme needs."""
 
 

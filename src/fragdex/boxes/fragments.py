@@ -21,12 +21,7 @@ from fragdex.boxes.kinds import (
 from fragdex.boxes.layout import Fields, box, fullbox, uuid_box, where
 from fragdex.boxes.rows import rows
 
-MVEX = box(
-    "mvex",
-    "Movie Extends",
-    "ISO/IEC 14496-12, 8.8.1",
-    children=True,
-)
+MVEX = box("mvex", "Movie Extends", "ISO/IEC 14496-12, 8.8.1", children=True)
 """The movie continues in fragments."""
 
 MEHD = fullbox(
@@ -194,12 +189,7 @@ PIFF_TFRF = uuid_box(
 )
 """Times and durations of the fragments that come next."""
 
-MFRA = box(
-    "mfra",
-    "Movie Fragment Random Access",
-    "ISO/IEC 14496-12, 8.8.9",
-    children=True,
-)
+MFRA = box("mfra", "Movie Fragment Random Access", "ISO/IEC 14496-12, 8.8.9", children=True)
 """Where to enter the file, fragment by fragment."""
 
 

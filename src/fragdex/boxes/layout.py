@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,11 +42,12 @@ from fragdex.boxes.kinds import (
 )
 from fragdex.boxes.rows import Rows
 from fragdex.errors import BuildError, FragdexError, MalformedBox
+from fragdex.record import record
 
 Fields = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Field:
     """One field of a box.
 
@@ -148,7 +149,7 @@ def part(kind: Any) -> Part | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Run:
     """Neighbouring fields of fixed size, read by one struct call."""
 
@@ -210,7 +211,7 @@ _WORD = struct.Struct(">I").unpack_from
 _MAX_STEPS = 256  # hostile flags must not fill the memory with plans
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class BoxLayout:
     """The declaration of one box type.
 

@@ -18,12 +18,7 @@ from fragdex.boxes.kinds import (
 )
 from fragdex.boxes.layout import Fields, box, fullbox, where
 
-MDIA = box(
-    "mdia",
-    "Media",
-    "ISO/IEC 14496-12, 8.4.1",
-    children=True,
-)
+MDIA = box("mdia", "Media", "ISO/IEC 14496-12, 8.4.1", children=True)
 """What a track is made of."""
 
 MDHD = fullbox(
@@ -81,12 +76,7 @@ ELNG = fullbox(
 )
 """The language as an RFC 5646 tag."""
 
-MINF = box(
-    "minf",
-    "Media Information",
-    "ISO/IEC 14496-12, 8.4.4",
-    children=True,
-)
+MINF = box("minf", "Media Information", "ISO/IEC 14496-12, 8.4.4", children=True)
 """What the samples are and where they lie."""
 
 VMHD = fullbox(
@@ -119,18 +109,10 @@ HMHD = fullbox(
 )
 """Sizes and rates of packets."""
 
-NMHD = fullbox(
-    "nmhd",
-    "Null Media Header",
-    "ISO/IEC 14496-12, 8.4.5.2",
-)
+NMHD = fullbox("nmhd", "Null Media Header", "ISO/IEC 14496-12, 8.4.5.2")
 """Media that need no header of their own."""
 
-STHD = fullbox(
-    "sthd",
-    "Subtitle Media Header",
-    "ISO/IEC 14496-12, 12.6.2",
-)
+STHD = fullbox("sthd", "Subtitle Media Header", "ISO/IEC 14496-12, 12.6.2")
 """Subtitles."""
 
 GMHD = box(
@@ -182,12 +164,7 @@ GMHD_TEXT = box(
 )
 """Where text is drawn (a matrix as in tkhd)."""
 
-DINF = box(
-    "dinf",
-    "Data Information",
-    "ISO/IEC 14496-12, 8.7.1",
-    children=True,
-)
+DINF = box("dinf", "Data Information", "ISO/IEC 14496-12, 8.7.1", children=True)
 """Where the media data are."""
 
 DREF = fullbox(
@@ -222,25 +199,11 @@ URN = fullbox(
 )
 """A file by its name, and perhaps its URL."""
 
-IMDT = fullbox(
-    "imdt",
-    "Data Entry Imda",
-    "ISO/IEC 14496-12, 8.7.2",
-    imda_ref_identifier=u32,
-)
+IMDT = fullbox("imdt", "Data Entry Imda", "ISO/IEC 14496-12, 8.7.2", imda_ref_identifier=u32)
 """The imda box of the number given."""
 
-SNIM = fullbox(
-    "snim",
-    "Data Entry Seq Num Imda",
-    "ISO/IEC 14496-12, 8.7.2",
-)
+SNIM = fullbox("snim", "Data Entry Seq Num Imda", "ISO/IEC 14496-12, 8.7.2")
 """The imda box numbered like the movie fragment."""
 
-ALIS = fullbox(
-    "alis",
-    "Data Entry Alias",
-    "QuickTime File Format, Data Reference",
-    alias=rest,
-)
+ALIS = fullbox("alis", "Data Entry Alias", "QuickTime File Format, Data Reference", alias=rest)
 """A file by its alias record."""

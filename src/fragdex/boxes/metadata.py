@@ -41,12 +41,7 @@ A full box in ISO files and a plain one in QuickTime files: there the fields ver
 absent.
 """
 
-PITM = fullbox(
-    "pitm",
-    "Primary Item",
-    "ISO/IEC 14496-12, 8.11.4",
-    item_ID={0: u16, 1: u32},
-)
+PITM = fullbox("pitm", "Primary Item", "ISO/IEC 14496-12, 8.11.4", item_ID={0: u16, 1: u32})
 """The item that is shown first."""
 
 IINF = fullbox(
@@ -86,28 +81,13 @@ INFE = fullbox(
 )
 """What an item is."""
 
-IDAT = box(
-    "idat",
-    "Item Data",
-    "ISO/IEC 14496-12, 8.11.11",
-    data=payload,
-)
+IDAT = box("idat", "Item Data", "ISO/IEC 14496-12, 8.11.11", data=payload)
 """Data of items."""
 
-XML = fullbox(
-    "xml ",
-    "XML",
-    "ISO/IEC 14496-12, 8.11.2",
-    xml=text_rest,
-)
+XML = fullbox("xml ", "XML", "ISO/IEC 14496-12, 8.11.2", xml=text_rest)
 """Metadata as XML."""
 
-BXML = fullbox(
-    "bxml",
-    "Binary XML",
-    "ISO/IEC 14496-12, 8.11.2",
-    data=rest,
-)
+BXML = fullbox("bxml", "Binary XML", "ISO/IEC 14496-12, 8.11.2", data=rest)
 """Metadata as binary XML."""
 
 ID32 = fullbox(
@@ -137,20 +117,10 @@ METADATA_KEY = box(
 )
 """One key."""
 
-ILST = box(
-    "ilst",
-    "Metadata Item List",
-    "QuickTime File Format, Metadata",
-    children=True,
-)
+ILST = box("ilst", "Metadata Item List", "QuickTime File Format, Metadata", children=True)
 """Titles, artists, pictures."""
 
-ILST_ITEM = box(
-    "*",
-    "Metadata Item",
-    "QuickTime File Format, Metadata",
-    children=True,
-)
+ILST_ITEM = box("*", "Metadata Item", "QuickTime File Format, Metadata", children=True)
 """One item: its values."""
 
 ILST_DATA = box(
@@ -163,20 +133,10 @@ ILST_DATA = box(
 )
 """Type, locale and bytes of a value."""
 
-ILST_TEXT = fullbox(
-    "mean",
-    "Metadata Name",
-    "QuickTime File Format, Metadata",
-    text=text_rest,
-)
+ILST_TEXT = fullbox("mean", "Metadata Name", "QuickTime File Format, Metadata", text=text_rest)
 """Name space, or name, of an item of one's own."""
 
-MECO = box(
-    "meco",
-    "Additional Metadata Container",
-    "ISO/IEC 14496-12, 8.11.7",
-    children=True,
-)
+MECO = box("meco", "Additional Metadata Container", "ISO/IEC 14496-12, 8.11.7", children=True)
 """Further meta boxes."""
 
 MERE = fullbox(
@@ -225,12 +185,7 @@ TITLED_TEXT = fullbox(
 )
 """A text about the movie and its language."""
 
-NAME = box(
-    "name",
-    "Name",
-    "QuickTime File Format, User Data",
-    name=text_rest,
-)
+NAME = box("name", "Name", "QuickTime File Format, User Data", name=text_rest)
 """A name as plain text."""
 
 CHPL = fullbox(

@@ -68,12 +68,7 @@ IMDA = box(
 )
 """Media data that movie fragments find by a number."""
 
-MOOV = box(
-    "moov",
-    "Movie",
-    "ISO/IEC 14496-12, 8.2.1",
-    children=True,
-)
+MOOV = box("moov", "Movie", "ISO/IEC 14496-12, 8.2.1", children=True)
 """All metadata of the movie."""
 
 MVHD = fullbox(
@@ -98,29 +93,14 @@ Times in seconds since 1904-01-01 UTC; duration in ticks of timescale; rate and 
 16.16 fixed-point (last matrix column 2.30), volume is 8.8.
 """
 
-IODS = fullbox(
-    "iods",
-    "Object Descriptor",
-    "ISO/IEC 14496-14, 5.1",
-    OD=descriptor({}),
-)
+IODS = fullbox("iods", "Object Descriptor", "ISO/IEC 14496-14, 5.1", OD=descriptor({}))
 """The initial object descriptor of MPEG-4 systems."""
 
-UDTA = box(
-    "udta",
-    "User Data",
-    "ISO/IEC 14496-12, 8.10.1",
-    children=True,
-)
+UDTA = box("udta", "User Data", "ISO/IEC 14496-12, 8.10.1", children=True)
 """What users and writers add."""
 
 
-TRAK = box(
-    "trak",
-    "Track",
-    "ISO/IEC 14496-12, 8.3.1",
-    children=True,
-)
+TRAK = box("trak", "Track", "ISO/IEC 14496-12, 8.3.1", children=True)
 """One track of the movie."""
 
 TKHD = fullbox(
@@ -147,28 +127,13 @@ Flags: 1 enabled, 2 in movie, 4 in preview, 8 size is an aspect ratio. Duration 
 timescale; width and height are 16.16 fixed-point, volume is 8.8.
 """
 
-TREF = box(
-    "tref",
-    "Track Reference",
-    "ISO/IEC 14496-12, 8.3.3",
-    children=True,
-)
+TREF = box("tref", "Track Reference", "ISO/IEC 14496-12, 8.3.3", children=True)
 """Other tracks this one depends on."""
 
-TRACK_REFERENCE = box(
-    "*",
-    "Track Reference Type",
-    "ISO/IEC 14496-12, 8.3.3",
-    track_IDs=greedy(u32),
-)
+TRACK_REFERENCE = box("*", "Track Reference Type", "ISO/IEC 14496-12, 8.3.3", track_IDs=greedy(u32))
 """The tracks of one kind of reference."""
 
-TRGR = box(
-    "trgr",
-    "Track Group",
-    "ISO/IEC 14496-12, 8.3.4",
-    children=True,
-)
+TRGR = box("trgr", "Track Group", "ISO/IEC 14496-12, 8.3.4", children=True)
 """Groups this track belongs to."""
 
 TRACK_GROUP = fullbox(
@@ -180,12 +145,7 @@ TRACK_GROUP = fullbox(
 )
 """A group of tracks; bytes after it depend on its kind."""
 
-TAPT = box(
-    "tapt",
-    "Track Aperture Mode Dimensions",
-    "QuickTime File Format, Track",
-    children=True,
-)
+TAPT = box("tapt", "Track Aperture Mode Dimensions", "QuickTime File Format, Track", children=True)
 """Sizes of the picture by aperture."""
 
 APERTURE = fullbox(
@@ -208,12 +168,7 @@ LOAD = box(
 )
 """What to load before playing."""
 
-EDTS = box(
-    "edts",
-    "Edit",
-    "ISO/IEC 14496-12, 8.6.5",
-    children=True,
-)
+EDTS = box("edts", "Edit", "ISO/IEC 14496-12, 8.6.5", children=True)
 """How the media timeline maps to the presentation."""
 
 ELST = fullbox(
@@ -244,12 +199,7 @@ ELST = fullbox(
 segment_duration in the movie's timescale, media_time in the media's (-1: empty edit), rate 16.16.
 """
 
-STRK = box(
-    "strk",
-    "Sub Track",
-    "ISO/IEC 14496-12, 8.14.3",
-    children=True,
-)
+STRK = box("strk", "Sub Track", "ISO/IEC 14496-12, 8.14.3", children=True)
 """A part of a track that can be chosen."""
 
 STRI = fullbox(
@@ -263,12 +213,7 @@ STRI = fullbox(
 )
 """Identity of a part of a track."""
 
-STRD = box(
-    "strd",
-    "Sub Track Definition",
-    "ISO/IEC 14496-12, 8.14.5",
-    children=True,
-)
+STRD = box("strd", "Sub Track Definition", "ISO/IEC 14496-12, 8.14.5", children=True)
 """What a part of a track holds."""
 
 STSG = fullbox(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from fragdex.boxes.limits import MAX_IMPLIED_ROWS, MAX_ITEMS
 from fragdex.errors import BuildError, LimitExceeded, MalformedBox
+from fragdex.record import record
 
 Code = str | Callable[[Mapping[str, Any]], str]
 Table = np.ndarray[Any, np.dtype[Any]]
@@ -19,7 +20,7 @@ MOST_PLANS = 256
 """Flags of a table whose plans are kept; hostile files have more."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rows:
     """A table of fixed-size rows, read by numpy as one structured array (big-endian).
 
@@ -180,7 +181,7 @@ def _may_stay(body: memoryview, size: int) -> bool:
     return type(body.obj) is bytes and size * MOST_KEPT >= len(body.obj)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Plan:
     """How rows are stored and shown; the two differ by bit columns and 24-bit integers."""
 

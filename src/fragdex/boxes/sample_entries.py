@@ -144,28 +144,13 @@ URIM = box(
 )
 """Timed metadata whose form a URI names."""
 
-URI = fullbox(
-    "uri ",
-    "URI",
-    "ISO/IEC 14496-12, 12.3.3",
-    theURI=cstring,
-)
+URI = fullbox("uri ", "URI", "ISO/IEC 14496-12, 12.3.3", theURI=cstring)
 """The URI that names the form of timed metadata."""
 
-URII = fullbox(
-    "uriI",
-    "URI Init",
-    "ISO/IEC 14496-12, 12.3.3",
-    uri_initialization_data=rest,
-)
+URII = fullbox("uriI", "URI Init", "ISO/IEC 14496-12, 12.3.3", uri_initialization_data=rest)
 """What decoding by that URI needs."""
 
-MIME = fullbox(
-    "mime",
-    "MIME",
-    "ISO/IEC 14496-12, 12.3.3",
-    content_type=cstring,
-)
+MIME = fullbox("mime", "MIME", "ISO/IEC 14496-12, 12.3.3", content_type=cstring)
 """The media type of samples."""
 
 TMCD = box(

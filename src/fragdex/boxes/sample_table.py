@@ -23,12 +23,7 @@ from fragdex.boxes.layout import Fields, box, fullbox, where
 from fragdex.boxes.rows import rows
 from fragdex.errors import MalformedBox
 
-STBL = box(
-    "stbl",
-    "Sample Table",
-    "ISO/IEC 14496-12, 8.5.1",
-    children=True,
-)
+STBL = box("stbl", "Sample Table", "ISO/IEC 14496-12, 8.5.1", children=True)
 """Times, sizes and places of all samples."""
 
 STSD = fullbox(

@@ -29,83 +29,34 @@ WVTT = box(
 )
 """Subtitles as WebVTT cues in boxes."""
 
-VTTC_CONFIG = box(
-    "vttC",
-    "WebVTT Configuration",
-    "ISO/IEC 14496-30, 7.5",
-    config=text_rest,
-)
+VTTC_CONFIG = box("vttC", "WebVTT Configuration", "ISO/IEC 14496-30, 7.5", config=text_rest)
 """The file header of a WebVTT text."""
 
-VLAB = box(
-    "vlab",
-    "WebVTT Source Label",
-    "ISO/IEC 14496-30, 7.5",
-    source_label=text_rest,
-)
+VLAB = box("vlab", "WebVTT Source Label", "ISO/IEC 14496-30, 7.5", source_label=text_rest)
 """Where a WebVTT text comes from."""
 
-VTTC = box(
-    "vttc",
-    "WebVTT Cue",
-    "ISO/IEC 14496-30, 7.4",
-    children=True,
-)
+VTTC = box("vttc", "WebVTT Cue", "ISO/IEC 14496-30, 7.4", children=True)
 """One cue of a sample."""
 
-VSID = box(
-    "vsid",
-    "WebVTT Cue Source ID",
-    "ISO/IEC 14496-30, 7.4",
-    source_ID=i32,
-)
+VSID = box("vsid", "WebVTT Cue Source ID", "ISO/IEC 14496-30, 7.4", source_ID=i32)
 """Joins the parts of a cue that was split."""
 
-IDEN = box(
-    "iden",
-    "WebVTT Cue ID",
-    "ISO/IEC 14496-30, 7.4",
-    cue_id=text_rest,
-)
+IDEN = box("iden", "WebVTT Cue ID", "ISO/IEC 14496-30, 7.4", cue_id=text_rest)
 """The cue's identifier."""
 
-CTIM = box(
-    "ctim",
-    "WebVTT Cue Time",
-    "ISO/IEC 14496-30, 7.4",
-    cue_current_time=text_rest,
-)
+CTIM = box("ctim", "WebVTT Cue Time", "ISO/IEC 14496-30, 7.4", cue_current_time=text_rest)
 """The cue's time in the original text."""
 
-STTG = box(
-    "sttg",
-    "WebVTT Cue Settings",
-    "ISO/IEC 14496-30, 7.4",
-    settings=text_rest,
-)
+STTG = box("sttg", "WebVTT Cue Settings", "ISO/IEC 14496-30, 7.4", settings=text_rest)
 """The cue's settings."""
 
-PAYL = box(
-    "payl",
-    "WebVTT Cue Payload",
-    "ISO/IEC 14496-30, 7.4",
-    cue_text=text_rest,
-)
+PAYL = box("payl", "WebVTT Cue Payload", "ISO/IEC 14496-30, 7.4", cue_text=text_rest)
 """The cue's text."""
 
-VTTE = box(
-    "vtte",
-    "WebVTT Empty Cue",
-    "ISO/IEC 14496-30, 7.4",
-)
+VTTE = box("vtte", "WebVTT Empty Cue", "ISO/IEC 14496-30, 7.4")
 """A sample without cues."""
 
-VTTA = box(
-    "vtta",
-    "WebVTT Additional Text",
-    "ISO/IEC 14496-30, 7.4",
-    cue_additional_text=text_rest,
-)
+VTTA = box("vtta", "WebVTT Additional Text", "ISO/IEC 14496-30, 7.4", cue_additional_text=text_rest)
 """Text between cues."""
 
 STPP = box(
@@ -145,12 +96,7 @@ STXT = box(
 )
 """Text."""
 
-TXTC = fullbox(
-    "txtC",
-    "Text Config",
-    "ISO/IEC 14496-12, 12.5.3",
-    text_config=cstring,
-)
+TXTC = fullbox("txtC", "Text Config", "ISO/IEC 14496-12, 12.5.3", text_config=cstring)
 """Text that stands before every sample."""
 
 _BOX = record(top=i16, left=i16, bottom=i16, right=i16)

@@ -9,13 +9,14 @@ names another declaration. The declarations stand in the files of `_THEMES`, in 
 from __future__ import annotations
 
 import copyreg
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import import_module
 from pickle import PicklingError
 from typing import Any
 
 from fragdex.boxes.layout import BoxLayout
+from fragdex.record import record
 
 _THEMES = (
     *("movie", "media", "sample_table", "sample_entries", "fragments"),
@@ -236,7 +237,7 @@ vtta
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Entry:
     """One code in the table.
 

@@ -355,12 +355,7 @@ FIEL = box(
 )
 """Fields in a picture, and their order."""
 
-GAMA = box(
-    "gama",
-    "Gamma Level",
-    "QuickTime File Format, Video Sample Description",
-    gamma=u32,
-)
+GAMA = box("gama", "Gamma Level", "QuickTime File Format, Video Sample Description", gamma=u32)
 """Gamma, 16.16 fixed-point."""
 
 CCST = fullbox(
@@ -371,12 +366,7 @@ CCST = fullbox(
 )
 """How pictures refer to each other."""
 
-RINF = box(
-    "rinf",
-    "Restricted Scheme Information",
-    "ISO/IEC 14496-12, 8.15.3",
-    children=True,
-)
+RINF = box("rinf", "Restricted Scheme Information", "ISO/IEC 14496-12, 8.15.3", children=True)
 """What a player must do to show restricted samples."""
 
 STVI = fullbox(
@@ -390,36 +380,16 @@ STVI = fullbox(
 )
 """How two views are packed."""
 
-ST3D = fullbox(
-    "st3d",
-    "Stereoscopic 3D Video",
-    "Spherical Video V2",
-    stereo_mode=u8,
-)
+ST3D = fullbox("st3d", "Stereoscopic 3D Video", "Spherical Video V2", stereo_mode=u8)
 """How two views share the picture."""
 
-SV3D = box(
-    "sv3d",
-    "Spherical Video",
-    "Spherical Video V2",
-    children=True,
-)
+SV3D = box("sv3d", "Spherical Video", "Spherical Video V2", children=True)
 """How the picture lies on a sphere."""
 
-SVHD = fullbox(
-    "svhd",
-    "Spherical Video Header",
-    "Spherical Video V2",
-    metadata_source=cstring,
-)
+SVHD = fullbox("svhd", "Spherical Video Header", "Spherical Video V2", metadata_source=cstring)
 """Which tool said so."""
 
-PROJ = box(
-    "proj",
-    "Projection",
-    "Spherical Video V2",
-    children=True,
-)
+PROJ = box("proj", "Projection", "Spherical Video V2", children=True)
 """The projection."""
 
 PRHD = fullbox(

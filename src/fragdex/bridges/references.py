@@ -174,8 +174,8 @@ def sound_references(
             )
         with AudioReader(known, source, track=track) as reader:
             chosen = reader.track
-        if chosen.info.encryption is not None or not chosen.stop:
-            what_it_is = "has no samples" if chosen.info.encryption is None else "is encrypted"
+        if chosen.is_encrypted() or not chosen.stop:
+            what_it_is = "is encrypted" if chosen.is_encrypted() else "has no samples"
             raise BuildError(f"track {chosen.id} {what_it_is}")
         init = small_init(known, chosen, source, head)
         if init is None:

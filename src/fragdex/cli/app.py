@@ -50,14 +50,19 @@ class Command(NamedTuple):
 
 
 class _Command(TyperCommand):
-    """A command whose usage has its arguments as manuals have them: FILE... TIME [INDEX...]."""
+    """A command whose usage has its arguments as manuals have them: FILE... TIME [INDEX...].
+
+    Times after any number of files are among them, though options can stand for them: the parser
+    leaves those to `options.split_times`.
+    """
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         pieces = [self.options_metavar or ""]
-        for one in self.get_params(ctx):
-            if one.param_type_name == "argument":
-                word = (one.metavar or one.name or "").strip("[]") + "..." * (one.nargs != 1)
-                pieces.append(word if one.required else f"[{word}]")
+        arguments = [one for one in self.get_params(ctx) if one.param_type_name == "argument"]
+        timed = any(one.nargs == -1 for one in arguments[:-1])
+        for one in arguments:
+            word = (one.metavar or one.name or "").strip("[]") + "..." * (one.nargs != 1)
+            pieces.append(word if one.required or timed else f"[{word}]")
         return pieces
 
 
@@ -98,6 +103,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "extract": Command(
         "fragdex.cli.view", "extract", "Cut out a playable clip without re-encoding."
+    ),
+    "remove": Command(
+        "fragdex.cli.remove", "remove", "Take spans out of a file: no sample of them is left."
     ),
     "origin": Command(
         "fragdex.cli.serve", "origin", "Serve a folder or bucket of MP4s as HLS, DASH and clips."
@@ -216,7 +224,7 @@ SERVICE_GROUPS: dict[str, tuple[str, dict[str, Command]]] = {
 
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Indexes": ("index", "seek", "plan", "info", "dump", "plot", "verify", "md5", "manifest"),
-    "Files": ("extract", "view", "package", "origin", "repair", "compare"),
+    "Files": ("extract", "remove", "view", "package", "origin", "repair", "compare"),
     "Pictures, sound, speech and pages": (
         "thumbnail", "storyboard", "peaks", "loudness", "transcribe", "render",
     ),
@@ -226,6 +234,28 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "This machine": ("doctor",),
 }  # fmt: skip
 """The commands in the list of all of them."""
+
+
+OTHER_WORDS: Final[dict[str, str]] = {
+    "clip": "extract",
+    "concat": "view",
+    "convert": "view",
+    "cut": "extract or remove",
+    "dash": "package",
+    "fix": "repair",
+    "forget": "remove",
+    "frame": "thumbnail",
+    "frames": "thumbnail or storyboard",
+    "hash": "md5",
+    "hls": "package",
+    "probe": "info",
+    "remux": "view",
+    "show": "info",
+    "split": "extract",
+    "trim": "extract",
+    "waveform": "peaks",
+}
+"""What people type who know other tools, and the commands that do it."""
 
 
 def _help_of(function: Callable[..., object]) -> str:
@@ -256,7 +286,8 @@ def fragdex(
 ) -> None:
     """Find the bytes of any moment of an MP4 without reading the media.
 
-    Exit codes: 0 success; 1 a failed check, or a fault; 2 bad usage or bad input.
+    Exit codes: 0 success; 1 a failed check, or a fault; 2 bad usage or bad input; 3 a render of a
+    page whose script failed, was blocked or is missing.
 
     Examples:
       fragdex index movie.mp4              write movie.fidx
@@ -329,16 +360,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return _reader_gone()
     except FragdexError as error:
-        complain(str(error))
+        complain("; ".join([str(error), *getattr(error, "__notes__", ())]))
         return 2
     except CLICK_ERROR as error:
         message = error.format_message()  # type: ignore[attr-defined]
         text = " ".join(message.split()).removeprefix("Invalid value: ")
+        if text.startswith("No such command") and first in OTHER_WORDS:
+            text += f" Did you mean {OTHER_WORDS[first]}?"
         context = getattr(error, "ctx", None)
         if context is not None and text.startswith("Missing argument"):
-            # FILE... takes what it gets: of `seek a.mp4` TIME is what is missing, not FILE
+            # Of several, the parser names one; the usage has all. Then what can stand for them.
             usage = " ".join(context.get_usage().split())
-            text = usage.replace("Usage:", "an argument is missing:")
+            _, also, other = text.partition("; ")
+            text = usage.replace("Usage:", "an argument is missing:") + also + other
         complain(text)
         return 2
     except OSError as error:

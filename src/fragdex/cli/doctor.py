@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from fragdex.cli import options
 from fragdex.cli.output import json_line
 from fragdex.errors import FragdexError, MissingExtra, install_command
+from fragdex.record import record
 
 if TYPE_CHECKING:
     from fragdex.rendering.browser.finding import SystemPackage
@@ -39,7 +40,7 @@ class RequirementState(StrEnum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Requirement:
     """Something that fragdex uses.
 
@@ -148,6 +149,7 @@ def browser() -> list[Requirement]:
     try:
         with options.extra("render"):
             from fragdex.rendering.browser.model import PageView
+            from fragdex.rendering.browser.process import NO_BEGIN_FRAMES
             from fragdex.rendering.pool import RenderProcess
             from fragdex.rendering.site import Page
 
@@ -186,11 +188,12 @@ def browser() -> list[Requirement]:
             Requirement(
                 "beginFrame",
                 RequirementState.LIMITED,
-                "no frames on request: pages run on a scripted clock, at half the speed or less",
+                "no frames on request: pages run on a scripted clock, at half the speed or less,"
+                " and videos may differ from run to run",
                 finding.ADVICE,
             )
         )
-    missing = [line for line in notes.browser if "single frames" not in line]
+    missing = [line for line in notes.browser if line != NO_BEGIN_FRAMES]
     parts += [Requirement("sandbox", RequirementState.LIMITED, line) for line in missing]
     if not missing:
         parts.append(Requirement("sandbox", RequirementState.OK, "Chromium's own, and no network"))

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
@@ -30,6 +29,7 @@ from fragdex.cli.inputs import (
     stem,
 )
 from fragdex.cli.output import complain, counting, emit, say, validate_folder
+from fragdex.record import record
 from fragdex.seeking.forms import FORMS, forms_with
 
 EMBED = "embed"
@@ -227,7 +227,7 @@ def _least(text: str) -> Fraction:
     return length
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Job:
     """What is done with each input; target None: stdout."""
 

@@ -8,13 +8,14 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import typer
 
 from fragdex.cli.output import complain, counting, emit, exit_code, system_message
 from fragdex.errors import FragdexError
+from fragdex.record import record
 
 if TYPE_CHECKING:
     from fragdex.seeking.model import Index
@@ -67,7 +68,7 @@ def expand(names: Sequence[str], *, repeated: bool = False) -> list[str]:
     return inputs if repeated else list(dict.fromkeys(inputs))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Outcome(Generic[Result]):
     """What came of one input: a value or a complaint, and notes for stderr."""
 
@@ -78,7 +79,7 @@ class Outcome(Generic[Result]):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class InputWork:
     """Work on many inputs; a bad one is complained about and the others continue.
 

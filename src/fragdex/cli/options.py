@@ -6,7 +6,8 @@ import functools
 import gc
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from importlib.util import find_spec
@@ -35,6 +36,51 @@ def parse_time(text: str) -> Fraction | float:
         return parse(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def split_times(
+    files: Sequence[str] | None,
+    times: Sequence[str | None],
+    named: Mapping[str, tuple[str | None, str]],
+) -> tuple[list[str], list[str]]:
+    """The files and the times of a command whose times follow any number of files.
+
+    They stand there, or are options; then whatever stands in positions is a file.
+
+    Args:
+        files: what the parser takes for files.
+        times: what it takes for times.
+        named: by option: its value, and what stands for it if only the others are given.
+
+    Raises:
+        typer.BadParameter: files or times are missing, or times are given in both ways.
+
+    >>> split_times(["a.mp4"], ["1", "2"], {"--start": (None, "0"), "--end": (None, "end")})
+    (['a.mp4'], ['1', '2'])
+    >>> split_times([], [None, "a.mp4"], {"--start": ("1", "0"), "--end": (None, "end")})
+    (['a.mp4'], ['1', 'end'])
+    """
+    words = [word for word in (*(files or ()), *times) if word is not None]
+    options = " and ".join(named)
+    given = any(value is not None for value, _ in named.values())
+    places = "T0 and T1" if len(named) > 1 else "TIME"
+    if len(words) <= (0 if given else len(named)):
+        ways = " or ".join(f"{name} TIME" for name in named)
+        # begins as what the parser says, so that `run` puts the usage before what can stand for it
+        raise typer.BadParameter(f"Missing argument; or FILE... with {ways}")
+    if not given:
+        return words[: -len(named)], words[-len(named) :]
+    if len(words) > 1 and _is_time(words[-1]) and not os.path.lexists(words[-1]):
+        raise typer.BadParameter(f"{words[-1]} is a time: give {places} or {options}, not both")
+    return words, [default if value is None else value for value, default in named.values()]
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_time(text)
+    except typer.BadParameter:
+        return False
+    return True
 
 
 def parse_segment_duration(text: str | None) -> Fraction | float | None:
@@ -71,21 +117,25 @@ def _track(value: list[int] | None) -> list[int] | None:
     return value or None
 
 
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE",
-        help="Media files, .fidx indexes, URLs (https, s3 and others) or globs; quoted globs too.",
-        show_default=False,
-    ),
-]
+_FILES: Final = typer.Argument(
+    metavar="FILE",
+    help="Media files, .fidx indexes, URLs (https, s3 and others) or globs; quoted globs too.",
+    show_default=False,
+)
+Files = Annotated[list[str], _FILES]
+FilesAndTimes = Annotated[list[str] | None, _FILES]
+"""Files that times follow, or options (`split_times`)."""
 Time = Annotated[
-    str,
+    str | None,
     typer.Argument(
         metavar="TIME",
         help="Seconds (90, 90.5s), a clock (1:02:03.5), or: end.",
         show_default=False,
     ),
+]
+At = Annotated[
+    str | None,
+    typer.Option("--at", metavar="TIME", help="The time; the same as TIME.", show_default=False),
 ]
 Tracks = Annotated[
     list[int] | None,

@@ -26,7 +26,7 @@ class PictureKind(StrEnum):
     PNG = "png"
 
 
-class Shown(StrEnum):
+class ThumbnailKind(StrEnum):
     """Which picture a thumbnail shows."""
 
     KEY_FRAME = "key_frame"
@@ -57,16 +57,17 @@ def picture_kind(output: str | None, format: PictureKind | None) -> str:
 
 @options.opens("init", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def thumbnail(
-    files: options.Files,
-    time: options.Time,
+    files: options.FilesAndTimes = None,
+    time: options.Time = None,
+    at_time: options.At = None,
     output: Annotated[
         str | None,
         options.placed("Write there: a file, a folder (FILE's name with .jpg), or - for stdout."),
     ] = None,
     at: Annotated[
-        Shown,
+        ThumbnailKind,
         typer.Option("--picture", help="The key frame nearest to TIME, or the frame shown then."),
-    ] = Shown.KEY_FRAME,
+    ] = ThumbnailKind.KEY_FRAME,
     width: Annotated[
         int | None,
         typer.Option("--width", metavar="N", help="Pixels of a picture.", show_default=False),
@@ -103,14 +104,16 @@ def thumbnail(
 
     Examples:
       fragdex thumbnail movie.mp4 1:02:03 -o movie.jpg --width 320
+      fragdex thumbnail movie.mp4 --at 3 -o movie.jpg
       fragdex thumbnail 'films/*.mp4' 10 -o posters/ --format avif
     """
-    moment = options.parse_time(time)
+    names, (text,) = options.split_times(files, [time], {"--at": (at_time, "")})
+    moment = options.parse_time(text)
     if output is None:
         raise typer.BadParameter("an output is needed: -o movie.jpg")
     kind = picture_kind(output, format)
     suffix = ".jpg" if kind == "jpeg" else f".{kind}"
-    targets = places(expand(files), output, lambda name: suffix, "thumbnails")
+    targets = places(expand(names), output, lambda name: suffix, "thumbnails")
     making = partial(
         _make_thumbnail, targets=targets, time=moment, opening=opening, track=track,
         at=at.value, width=width, height=height,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from html import escape
@@ -23,6 +22,7 @@ from fragdex.cli.inputs import InputWork, expand, into_folder, is_url, notes, op
 from fragdex.cli.output import emit, json_line, say
 from fragdex.errors import InexactIndex, MissingExtra, install_command
 from fragdex.fragments.table import NULL
+from fragdex.record import record
 from fragdex.seeking.show import (
     bit_rate,
     byte_count,
@@ -146,7 +146,7 @@ MAX_SAMPLES = 5_000_000
 """Samples that are looked at one by one; beyond that, fragments stand for them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class ChartLane:
     """One track.
 
@@ -183,7 +183,7 @@ class ChartLane:
         return float(np.mean(self.stops - self.starts))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Series:
     """One file: its lanes, what the rates are of, and the seconds it spans."""
 

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +39,7 @@ from fragdex.cli.render_fields import (
     tell_notes,
 )
 from fragdex.errors import FragdexError
+from fragdex.record import record
 
 if TYPE_CHECKING:
     from fragdex.client import Client
@@ -80,11 +80,26 @@ def data_of(path: str) -> dict[str, Any] | list[dict[str, Any]]:
             raise typer.BadParameter(f"--page-data {path}: no {kind}: {error}") from None
     if is_table and any(None in row or None in row.values() for row in data):
         raise typer.BadParameter(f"--page-data {path}: rows differ in their number of columns")
+    if is_table:
+        _need_own_separator(path, _DELIMITERS[suffix], data)
     if isinstance(data, list) and all(isinstance(row, dict) for row in data):
         return _need_rows(path, data)
     if not isinstance(data, dict):
         raise typer.BadParameter(f"--page-data {path}: an object is expected, or a list of objects")
     return data
+
+
+def _need_own_separator(path: str, separator: str, rows: list[dict[str, str]]) -> None:
+    """Refuse a table of one column that has another separator in each row."""
+    if rows and len(rows[0]) == 1:
+        [column] = rows[0]
+        lines = [column, *(row[column] for row in rows)]
+        for mark in {";", "\t", ","} - {separator}:
+            if all(mark in line for line in lines):
+                raise typer.BadParameter(
+                    f"--page-data {path}: one column was found, {column!r}: columns are separated"
+                    f" by {separator!r}, not by {mark!r}"
+                )
 
 
 def _need_rows(path: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -93,7 +108,7 @@ def _need_rows(path: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BatchFilm:
     """A video of a batch: its row, its file, and how it went.
 
@@ -246,7 +261,8 @@ def _paths(output: str, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
         except KeyError as error:
             name = error.args[0]
             why = "cannot be part of a name" if name in row else "is not there"
-            raise typer.BadParameter(f"-o {output}: {name} {why} in row {number}") from None
+            found = "" if name in row else f"; its columns are {', '.join(map(repr, row))}"
+            raise typer.BadParameter(f"-o {output}: {name} {why} in row {number}{found}") from None
         except (ValueError, IndexError, AttributeError) as error:
             raise typer.BadParameter(f"-o {output}: {error}") from None
         if path in numbers:

@@ -9,13 +9,13 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 
 from fragdex.cli.output import complain, emit, validate_folder
+from fragdex.record import record
 
 if TYPE_CHECKING:
     from fragdex.client.api import RenderRecord
@@ -101,7 +101,7 @@ def _parameter(one: RenderField) -> inspect.Parameter:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FileKind:
     """The kind of file that is made.
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
@@ -19,6 +19,7 @@ import typer
 from fragdex.cli.output import json_line, part_progress, say, validate_folder
 from fragdex.cli.render_fields import tell_notes
 from fragdex.errors import FragdexError
+from fragdex.record import record
 
 if TYPE_CHECKING:
     from fragdex.rendering.lint import Linted
@@ -324,7 +325,7 @@ _OFF: Final = 2
 _LOOK_SECONDS: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Cap:
     """What may be taken, and how much was."""
 

@@ -98,7 +98,7 @@ def _answer(name: str, time: tuple[int, int], tracks: list[int] | None, as_json:
     _need(plain["complete"] is True)
     _refuse_other_media(name, plain["source"])
     (period,) = plain["periods"]
-    known = [_Track(track, period["movie"], view[start:]) for track in period["tracks"]]
+    known = [_SavedTrack(track, period["movie"], view[start:]) for track in period["tracks"]]
     if tracks is None:
         chosen = [track for track in known if track.timescale and track.runs]
     else:
@@ -135,7 +135,7 @@ def _refuse_other_media(name: str, source: Any) -> None:
     _need(source["size"] == media.st_size and source["mtime_ns"] == media.st_mtime_ns)
 
 
-class _Track:
+class _SavedTrack:
     """One track of a saved index, as far as a seek needs it."""
 
     def __init__(self, plain: Any, movie: Any, space: memoryview) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any
@@ -14,18 +13,21 @@ import typer
 from fragdex.cli import options
 from fragdex.cli.inputs import STDIN, answer, media_of, notes, open_any
 from fragdex.cli.output import json_line
+from fragdex.record import record
 
 Seconds = Fraction | float
 
 
 @options.opens("init", "exact", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def seek(
-    files: options.Files,
-    time: options.Time,
+    files: options.FilesAndTimes = None,
+    time: options.Time = None,
+    at: options.At = None,
     until: Annotated[
         str | None,
         typer.Option(
             "--stop",
+            "--end",
             "-u",
             metavar="TIME",
             help="End there (or: end), and print the merged byte ranges that play from TIME on.",
@@ -60,16 +62,17 @@ def seek(
       fragdex seek movie.mp4 90 --verified
       fragdex seek movie.fidx 60 --stop 90 --track 1
     """
-    start = options.parse_time(time)
+    names, (text,) = options.split_times(files, [time], {"--at": (at, "")})
+    start = options.parse_time(text)
     stop = None if until is None else options.parse_time(until)
     if stop is not None and stop < start:
-        raise typer.BadParameter(f"--stop {until} lies before {time}")
+        raise typer.BadParameter(f"--stop {until} lies before {text}")
     query = _Query(start, stop, tracks, verified)
     finding = partial(_seek, query=query, json=json, opening=opening)
-    return answer("seek", finding, files, jobs=jobs, output=output, titles=not json)
+    return answer("seek", finding, names, jobs=jobs, output=output, titles=not json)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Query:
     """What is sought: seconds, or infinity for the end."""
 
@@ -214,8 +217,9 @@ def _line(track: Any, hit: Any, index: Any) -> str:
 
 @options.opens("init", "exact", "strict", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def plan(
-    files: options.Files,
-    time: options.Time,
+    files: options.FilesAndTimes = None,
+    time: options.Time = None,
+    at: options.At = None,
     tracks: options.Tracks = None,
     json: options.Json = False,
     output: options.Output = None,
@@ -229,9 +233,11 @@ def plan(
       fragdex plan movie.mp4 1:02:03.5
       fragdex plan https://example.org/movie.mp4 60 --max-requests 4 --json
     """
-    at = options.parse_time(time)
-    planning = partial(_plan, time=at, tracks=tracks, json=json, opening=opening)
-    return answer("plan", planning, files, jobs=jobs, output=output, titles=not json)
+    names, (text,) = options.split_times(files, [time], {"--at": (at, "")})
+    planning = partial(
+        _plan, time=options.parse_time(text), tracks=tracks, json=json, opening=opening
+    )
+    return answer("plan", planning, names, jobs=jobs, output=output, titles=not json)
 
 
 def _plan(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
@@ -57,6 +58,7 @@ def serve(settings: Any, json: options.Json = False) -> int:
         from fragdex.service import app as service_app
         from fragdex.service.records import keys
         from fragdex.service.web.server import server_of
+    ensure_free(settings.host, settings.port)
     context = service_app.open_context(settings)
     log_missing_walls()
     if not keys.has_keys(context.database):
@@ -80,6 +82,24 @@ def serve(settings: Any, json: options.Json = False) -> int:
         sys.stdout.flush()
         os._exit(0)
     return 0
+
+
+def ensure_free(host: str, port: int) -> None:
+    """Find out whether a port is free before a database is opened and work begins.
+
+    Raises:
+        BadParameter: it is in use, or not to be had by this user.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((host, port))
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                return  # whoever listens says what it is
+            reason = f"port {port} is unavailable: {error.strerror}"
+            raise typer.BadParameter(reason) from None
 
 
 def _print_urls(url: str, *, json: bool) -> None:
@@ -120,6 +140,8 @@ def worker(settings: Any, json: options.Json = False) -> int:
         from fragdex.sandbox.child import log_missing_walls
         from fragdex.service import app
     signalled = until_signal()
+    if settings.worker_port:
+        ensure_free(settings.worker_host, settings.worker_port)
     context = app.open_context(settings)
     log_missing_walls()
     if json:

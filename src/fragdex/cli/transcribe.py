@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 
 _FORMS: Final = ("vtt", "srt", "json")
+_MOST_DOUBTED: Final = 20
+"""Doubted spans that are reported on stderr; the JSON has all."""
 _MOVIES: Final = (".mp4", ".m4v", ".m4a", ".mov")
 
 
@@ -82,7 +84,7 @@ def transcribe(
             "--language",
             metavar="CODE",
             help="Language code, such as en or de.",
-            show_default="detected",
+            show_default="what the engine detects, or knows alone",
         ),
     ] = None,
     device: Annotated[
@@ -118,6 +120,14 @@ def transcribe(
             "--min-duration", min=0, max=7, metavar="SECONDS", help="Minimum duration of a caption."
         ),
     ] = 1,
+    leave_out_doubted: Annotated[
+        bool,
+        typer.Option(
+            "--leave-out-doubted",
+            help="Without words that the sound does not bear out, such as those of another"
+            " language.",
+        ),
+    ] = False,
     slice_seconds: Annotated[
         float,
         typer.Option("--slice", min=5, max=60, metavar="SECONDS", help="Length of the slices."),
@@ -148,8 +158,8 @@ def transcribe(
     """Turn speech into words with times, and captions.
 
     Words go to stdout as they are recognized. Slices are cut at pauses and recognized
-    separately, so that the result does not depend on their number. Undecodable parts are reported
-    on stderr.
+    separately, so that the result does not depend on their number. Undecodable parts, and words
+    that were probably not said, are reported on stderr.
 
     Examples:
       fragdex transcribe movie.mp4 -o movie.vtt
@@ -164,7 +174,7 @@ def transcribe(
             "--device": device != "auto", "--processes": jobs > 1,
             "--compute-type": compute_type != "default", "--batch-size": batch_size > 1,
             "--line-length": line_length != 42, "--reading-speed": reading_speed != 20,
-            "--min-duration": min_duration != 1,
+            "--min-duration": min_duration != 1, "--leave-out-doubted": leave_out_doubted,
             **{
                 f"--{name.replace('_', '-')}": value not in (None, False)
                 for name, value in opening.items()
@@ -178,7 +188,7 @@ def transcribe(
     if form == "mp4" and opening["period"] is not None:
         raise typer.BadParameter("--period cannot be used with captions inside a file: write .vtt")
     with options.extra("speech"):
-        from fragdex.speech.captions import CaptionLayout
+        from fragdex.speech.captions import CaptionLayout, spans_in_seconds
         from fragdex.speech.engines import EngineChoice, default_engine, make_engine
         from fragdex.speech.transcribe import transcribe as transcribe_file
     engine = engine or default_engine()
@@ -191,7 +201,10 @@ def transcribe(
         download=download,
     )
     layout = CaptionLayout(
-        line_length, reading_speed=reading_speed, min_duration_ms=round(min_duration * 1000)
+        line_length,
+        reading_speed=reading_speed,
+        min_duration_ms=round(min_duration * 1000),
+        leave_out_doubted=leave_out_doubted,
     )
     make_engine(choice)  # a wrong name is reported before anything is read
     from fragdex import open_source
@@ -238,7 +251,8 @@ def transcribe(
             )
         if form is not None:
             _write(transcript, layout, form, output, index, source)
-    _report(file, output, transcript, len(transcript.words), began, json=json)
+    doubted = spans_in_seconds(transcript.doubted)
+    _report(file, output, transcript, doubted, len(transcript.words), began, json=json)
     return 0
 
 
@@ -251,12 +265,15 @@ def _remotely(
     began = time.monotonic()
     with remote.client_of(server, key) as client:
         record = transcribe_remotely(client, file, form, output, **wanted)
-        if not json:
-            from fragdex.client import api
+        from fragdex.client import api
 
-            for one in client.send(api.download_transcription_json(record.id)).segments:
-                say(_shown(one.start, one.text) + "\n")
-    _report(file, output, record, record.words or 0, began, json=json, id=record.id)
+        document = client.send(api.download_transcription_json(record.id))
+        for one in () if json else document.segments:
+            say(_shown(one.start, one.text) + "\n")
+    doubted = [
+        {"start": one.start, "end": one.end, "reason": one.reason} for one in document.doubted
+    ]
+    _report(file, output, record, doubted, record.words or 0, began, json=json, id=record.id)
     return 0
 
 
@@ -347,8 +364,8 @@ def _shown(seconds: float, text: str) -> str:
 
 
 def _report(
-    file: str, output: str | None, result: Transcript | TranscriptionRecord, words: int,
-    began: float, *, json: bool, **more: Any,
+    file: str, output: str | None, result: Transcript | TranscriptionRecord,
+    doubted: Sequence[dict[str, Any]], words: int, began: float, *, json: bool, **more: Any,
 ) -> None:  # fmt: skip
     missing = [
         {"start": span.start_ms / 1000, "end": span.end_ms / 1000, "reason": span.reason}
@@ -359,6 +376,13 @@ def _report(
             f"{file}: {one['start']:.3f} s to {one['end']:.3f} s could not be transcribed: "
             f"{one['reason']}"
         )
+    for one in doubted[:_MOST_DOUBTED]:
+        complain(
+            f"{file}: {one['start']:.3f} s to {one['end']:.3f} s was probably not said so: "
+            f"{one['reason']}"
+        )
+    if len(doubted) > _MOST_DOUBTED:
+        complain(f"{file}: and {len(doubted) - _MOST_DOUBTED:,} more such spans")
     facts = {
         "file": file,
         **more,
@@ -367,6 +391,7 @@ def _report(
         "language": result.language,
         "engine": result.engine,
         "missing": missing,
+        "doubted": doubted,
         "seconds": round(time.monotonic() - began, 3),
     }
     if json:

@@ -123,8 +123,8 @@ def _compare(
     form = saved_form(name)
     if form is None:
         raise FragdexError(
-            f"{name} is no saved index that verify takes: a .fidx, or JSON (fragdex index -f fidx "
-            "or json)",
+            f"{name} is not a saved index that verify takes: a .fidx, or JSON "
+            "(fragdex index -f fidx or json)",
             advice="the sidx or mfra inside a file is verified by: fragdex verify FILE",
         )
     if form == "fidx":
@@ -392,7 +392,7 @@ class _Check:
 
 
 def _entry(line: str) -> tuple[str, str] | None:
-    """Name and hex digest of one line, or None where it is no such line."""
+    """Name and hex digest of one line, or None where the line is not one."""
     match = _LINE.fullmatch(line)
     if match is None:
         return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -26,6 +26,12 @@ from fragdex.cli.inputs import (
     saved_form,
 )
 from fragdex.cli.output import complain, counting, emit, json_line, say
+
+if TYPE_CHECKING:
+    from fragdex.muxing.clip_span import Clip
+    from fragdex.muxing.copies import ClipRequest
+    from fragdex.muxing.view import View
+    from fragdex.seeking.model import Index
 
 
 class ViewKind(StrEnum):
@@ -84,7 +90,11 @@ def view(
     stop: Annotated[
         str | None,
         typer.Option(
-            "--stop", metavar="TIME", help="End there (exclusive), in a clip.", show_default="end"
+            "--stop",
+            "--end",
+            metavar="TIME",
+            help="End there (exclusive), in a clip.",
+            show_default="end",
         ),
     ] = None,
     at_key_frame: Annotated[
@@ -284,16 +294,33 @@ def _proved_words(entry: dict[str, Any]) -> str:
 
 @options.opens("init", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def extract(
-    files: options.Files,
+    files: options.FilesAndTimes = None,
     start: Annotated[
-        str, typer.Argument(metavar="T0", help="Where the clip starts.", show_default=False)
-    ],
+        str | None,
+        typer.Argument(metavar="T0", help="Where the clip starts.", show_default=False),
+    ] = None,
     stop: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="T1", help="Where it ends (exclusive), or: end.", show_default=False
         ),
-    ],
+    ] = None,
+    first_time: Annotated[
+        str | None,
+        typer.Option(
+            "--start", metavar="TIME", help="Begin there; the same as T0.", show_default=False
+        ),
+    ] = None,
+    last_time: Annotated[
+        str | None,
+        typer.Option(
+            "--stop",
+            "--end",
+            metavar="TIME",
+            help="End there (exclusive); the same as T1.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         str | None,
         options.placed(
@@ -338,17 +365,20 @@ def extract(
 
     Examples:
       fragdex extract movie.mp4 60 90 -o clip.mp4
+      fragdex extract movie.mp4 --start 60 --end 90 -o clip.mp4
       fragdex extract movie.mp4 60 90 --smart -o clip.mp4
       fragdex extract 'episodes/*.mp4' 0 1:30 -o openings/ --jobs 4
     """
-    first, last = options.parse_time(start), options.parse_time(stop)
+    named = {"--start": (first_time, "0"), "--stop": (last_time, "end")}
+    given, times = options.split_times(files, [start, stop], named)
+    first, last = map(options.parse_time, times)
     if not first < last:
-        raise typer.BadParameter(f"T1 ({stop}) must be after T0 ({start})")
+        raise typer.BadParameter(f"T1 ({times[1]}) must be after T0 ({times[0]})")
     if output is None:
         raise typer.BadParameter("an output is needed: -o clip.mp4")
     if smart and (fragmented or keep_times):
         raise typer.BadParameter("--smart makes a progressive clip that starts at 0")
-    names = expand(files)
+    names = expand(given)
     _check_proof(proof, names)
     targets = places(names, output, lambda name: ".mp4", "clips")
     work = InputWork("extract")
@@ -383,21 +413,10 @@ def _extract(
     proof: str | None,
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex.errors import InexactIndex
-    from fragdex.muxing.copies import ClipRequest, clip_view
-    from fragdex.seeking.origin import FileInfo
+    from fragdex.muxing.copies import ClipRequest
 
-    with opened_media(name, opening) as (index, source, init):
-        cut = ClipRequest(start, stop, tracks, fragmented, keep_times, init, smart=smart)
-        try:
-            view, clip = clip_view(index, source, cut)
-        except InexactIndex:
-            # A saved index without its samples, or one from a sidx or mfra.
-            index = exact_again(index, source, opening, (start, stop, tracks))
-            view, clip = clip_view(index, source, cut)
-        # A recording may have grown since it was indexed from this very source.
-        known = None if saved_form(name) else [FileInfo(name)]
-        emit(bytes_of_view(view, source, known), targets[name])
+    cut = ClipRequest(start, stop, tracks, fragmented, keep_times, smart=smart)
+    with cut_of(name, cut, targets[name], opening) as (index, view, clip):
         proved = {} if proof is None else _proved(view, index, proof)
     return {
         "clip": targets[name],
@@ -412,6 +431,32 @@ def _extract(
         "size": view.size,
         "findings": list(view.findings),
     }, [*notes(index, findings=False), *view.findings]
+
+
+@contextmanager
+def cut_of(
+    name: str, cut: ClipRequest, target: str, opening: dict[str, Any]
+) -> Iterator[tuple[Index, View, Clip]]:
+    """Write a clip; its index, as a view, and what it shows, while its source is open."""
+    from dataclasses import replace
+
+    from fragdex.errors import InexactIndex
+    from fragdex.muxing.copies import clip_view
+    from fragdex.seeking.origin import FileInfo
+
+    with opened_media(name, opening) as (index, source, init):
+        cut = replace(cut, init=init)
+        tracks = None if cut.tracks is None else list(cut.tracks)
+        try:
+            view, clip = clip_view(index, source, cut)
+        except InexactIndex:
+            # A saved index without its samples, or one from a sidx or mfra.
+            index = exact_again(index, source, opening, (cut.start, cut.stop, tracks))
+            view, clip = clip_view(index, source, cut)
+        # A recording may have grown since it was indexed from this very source.
+        known = None if saved_form(name) else [FileInfo(name)]
+        emit(bytes_of_view(view, source, known), target)
+        yield index, view, clip
 
 
 def _clip_line(name: str, clip: dict[str, Any]) -> str:

@@ -31,6 +31,7 @@ from fragdex.client.exchange import (
     exchange,
 )
 from fragdex.client.transfers import CHUNK, EventStream, Progress, download
+from fragdex.sources.tls import tls_when_needed
 
 T = TypeVar("T")
 
@@ -64,6 +65,7 @@ class Connection:
         self.options: dict[str, Any] = {
             "base_url": base.rstrip("/"),
             "timeout": _TIMEOUT,
+            "verify": tls_when_needed(options.get("trust_env", True)),
             "headers": {"Authorization": f"Bearer {secret}"} if secret else {},
             **options,
         }

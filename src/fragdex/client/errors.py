@@ -59,6 +59,8 @@ class RequestRefused(ClientError):
     Attributes:
         status: of HTTP.
         type: the kind of problem, the end of its `type` URI: `upload-gap`.
+        action: what to do: `retry`, `resend`, `change`, `prepare`, `authorize`, `stop` or `report`
+            (`ProblemAction` of the document); None: not said.
         title: the kind in words.
         problem: all its members; `errors` names fields and parameters.
         retry_after: seconds after which the request may succeed; None: not said.
@@ -76,6 +78,7 @@ class RequestRefused(ClientError):
         super().__init__(" · ".join([detail, *more]))
         self.status = status
         self.type = str(problem.get("type", "")).rpartition("#")[2]
+        self.action = problem.get("action")
         self.title = str(problem.get("title", ""))
         self.problem = dict(problem)
         self.retry_after = retry_after

@@ -13,7 +13,7 @@ import random
 import uuid
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Generic, TypeAlias, TypeVar
@@ -23,6 +23,7 @@ import msgspec
 
 from fragdex.byterange import ByteRange
 from fragdex.client.errors import RequestRefused, ServiceUnreachable, UnexpectedResponse, refusal
+from fragdex.record import record
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -38,7 +39,7 @@ def segment(value: object) -> str:
     return quote(str(value), safe="")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Request(Generic[T_co]):
     """A request to the service.
 
@@ -107,6 +108,13 @@ class Request(Generic[T_co]):
         return msgspec.json.decode(content, type=self.result)  # type: ignore[no-any-return]
 
 
+def get_bytes(
+    path: str, range: ByteRange | None, *, query: Mapping[str, Any] | None = None
+) -> Request[bytes]:
+    """A request of the bytes at a path; of those in `range` alone, if it is given."""
+    return Request("GET", path, query=query or {}, headers={"Range": range}, result=bytes)
+
+
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -127,7 +135,7 @@ class ConnectionLost(Exception):
     """The connection broke, or could not be made; what runs a procedure throws this into it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Response:
     """What the service answered: `headers` by lower-case names."""
 
@@ -136,14 +144,14 @@ class Response:
     content: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Send:
     """Send a request, be given its `Response`."""
 
     request: Request[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Put:
     """Put bytes to a URL of another server, without the key; be given its `Response`."""
 
@@ -151,7 +159,7 @@ class Put:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fetch:
     """Send a request and write its content as it comes, be given its `Response` without it.
 
@@ -163,14 +171,14 @@ class Fetch:
     write: Callable[[Response, bytes], None]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sleep:
     """Continue after so many seconds."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Await:
     """Be given what another thread made."""
 
@@ -181,7 +189,7 @@ Step: TypeAlias = Send | Put | Fetch | Sleep | Await
 Procedure: TypeAlias = Generator[Step, Any, T]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Retries:
     """How often, and after what time, something is tried again.
 

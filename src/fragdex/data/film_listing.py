@@ -8,16 +8,16 @@ import re
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from fragdex.errors import SourceError, SourceNotFound
+from fragdex.record import record
 from fragdex.sources.http import client_for
 from fragdex.sources.objects import FILM_SUFFIXES, in_this_process, known_of, store_for
 from fragdex.sources.opening import OBJECT_STORE_SCHEMES
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@record(frozen=True, slots=True, order=True)
 class ListedFilm:
     """A video, and what the listing says of it.
 

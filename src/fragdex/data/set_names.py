@@ -8,13 +8,13 @@ import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from fragdex.data.film_listing import ListedFilm
+from fragdex.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Known:
     """What an earlier run knows of a video.
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from tempfile import TemporaryFile
 from typing import Any, Final, Unpack
@@ -23,6 +23,7 @@ from fragdex.byterange import ByteRange
 from fragdex.data.film_listing import ListedFilm, listed
 from fragdex.data.set_file import Groups, GroupWriter, SetFile, schema
 from fragdex.data.set_names import Known, Named, SetNames
+from fragdex.data.small_inits import remembered
 from fragdex.decoding.open_track import TrackSetup
 from fragdex.decoding.video_track import chosen_track
 from fragdex.errors import BuildError, FragdexError, SourceError, UndecodableMedia
@@ -33,6 +34,7 @@ from fragdex.indexing.moov import plain_init
 from fragdex.indexing.reading import Head
 from fragdex.lru_cache import LRUCache
 from fragdex.muxing.movie import clip_init, traks_of
+from fragdex.record import record
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import Numbering
 from fragdex.seeking.track import Track
@@ -72,7 +74,7 @@ def row_of(
         index = index_source(source, exact=True, head=head)
         pictures = [track for track in index.tracks if track.kind == "video"]
         track = chosen_track(index, None) if pictures else None
-        if track is not None and track.info.encryption is not None:
+        if track is not None and track.is_encrypted():
             raise UndecodableMedia(f"the pictures of track {track.id} are encrypted")
         tracks = sorted(index.tracks, key=lambda one: one is not track)
         return {
@@ -90,9 +92,17 @@ def row_of(
 def small_init(index: Index, track: Track, source: Source, head: Head) -> bytes | None:
     """Ftyp and moov without samples; None where the samples say which sample entry they have."""
     ranges = index.periods[track.period].init
-    init = plain_init(head.read_again(source, ranges))
+    init = head.read_again(source, ranges)
+    if head.is_simple:
+        return remembered(init, track.id, lambda: _small_init(init, index, track, source, head))
+    return _small_init(plain_init(init), index, track, source, head)
+
+
+def _small_init(
+    init: bytes, index: Index, track: Track, source: Source, head: Head
+) -> bytes | None:
     try:
-        boxes = _boxes(init, ranges, head)
+        boxes = _boxes(init, index.periods[track.period].init, head)
         trak = traks_of(boxes).get(track.id) if find(boxes, "moov") is not None else None
         stsd = None if trak is None else trak.find("mdia/minf/stbl/stsd")
         if stsd is not None and len(stsd.children) > 1:
@@ -365,7 +375,7 @@ _BATCH_BYTES: Final = 16 << 20
 """Bytes of them at most; rows of a batch stand in memory together."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class SetSummary:
     """The result of writing a set.
 

@@ -14,7 +14,6 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.heap import Arena
@@ -22,6 +21,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from fragdex.record import record
 
 Make = Callable[..., npt.NDArray[Any]]
 """Makes an array of a shape and dtype, as `numpy.empty`."""
@@ -260,7 +261,7 @@ class _Place(NamedTuple):
         return area[self.start : self.start + size].view(kind).reshape(self.shape)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class SharedBatch:
     """A batch that is sent: where its large arrays lie, and the others.
 

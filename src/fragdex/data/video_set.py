@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
@@ -18,6 +17,7 @@ from fragdex.errors import DamagedIndex, UndecodableMedia
 from fragdex.formats.fidx import read
 from fragdex.fragments.table import Int64
 from fragdex.frames import FrameCache, Frames
+from fragdex.record import record
 from fragdex.seeking.model import Index
 from fragdex.sources import Source, SourceOptions, check_options, open_source
 from fragdex.sources.files import written_here
@@ -55,7 +55,7 @@ class Spans(NamedTuple):
     timescale: Int64
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Video:
     """A video of a set, and its first track of pictures.
 

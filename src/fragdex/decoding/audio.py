@@ -25,6 +25,7 @@ from fragdex.decoding.sound_stream import (
     needed,
     positions,
     resampled,
+    span_of,
     wanted,
 )
 from fragdex.errors import LimitExceeded, UndecodableMedia
@@ -99,7 +100,7 @@ def audio(
 
     Raises:
         TrackNotFound: no such track, or it is not audio.
-        UndecodableMedia: the track is encrypted, its codec is unknown, or nothing of the span
+        UndecodableMedia: some of the span is encrypted, its codec is unknown, or nothing of it
             could be decoded; `start` and `stop` are the span. Damaged parts next to sound are
             silence; `AudioReader` reports them.
         ValueError: stop lies before start, or a rate, number of channels or dtype that is not
@@ -119,8 +120,9 @@ def audio(
     ) as reader:
         samples = reader.read(start, stop)
         gaps = reader.gaps(start, stop)
-        encrypted = reader.track.info.encryption is not None
-        if gaps and (encrypted or not samples.any()):
+        closed = [gap for gap in gaps if gap.reason.startswith("encrypted")]
+        if gaps and (closed or not samples.any()):
+            gaps = tuple(closed) or gaps
             first, last = gaps[0].start, max(gap.stop for gap in gaps)
             raise UndecodableMedia(
                 f"the sound of track {reader.track.id} cannot be decoded: {gaps[0].reason}",
@@ -298,24 +300,23 @@ class AudioReader(AudioTrack):
         }
 
     def _decode(self, numbers: Sequence[int]) -> None:
-        parts = self._parts(numbers)
-        encryption = self.track.info.encryption
-        if encryption is not None:
-            reason = f"encrypted ({encryption.scheme or 'unknown scheme'})"
-            for number in numbers:
-                block = Block()
-                for table, warm in parts[number]:
-                    body = table.rows(slice(warm, len(table)))
-                    stop = int((body.cts + np.maximum(body.duration, 1)).max())
-                    block.gaps.append((int(body.cts.min()), stop, reason))
-                self._keep(number, block)
-            return
+        every = {
+            number: [one for table, warm in part for one in self.clear_parts(table, warm)]
+            for number, part in self._parts(numbers).items()
+        }
+        parts = {
+            number: [(table, warm) for table, warm, why in part if not why]
+            for number, part in every.items()
+        }
         data = fetched(self._source, [table for part in parts.values() for table, _ in part])
         for number in numbers:
             block = decode_block(
                 self.track, self._codec, parts[number], data.ranges, self.channels,
                 centre=self._centre,
             )  # fmt: skip
+            for table, warm, why in every[number]:
+                if why and warm < len(table):
+                    block.gaps.append((*span_of(table.rows(slice(warm, len(table)))), why))
             self._keep(number, block)
 
     def _keep(self, number: int, block: Block) -> None:

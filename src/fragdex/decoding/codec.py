@@ -13,11 +13,10 @@ import io
 import warnings
 from fractions import Fraction
 from threading import Lock
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from fragdex.decoding.container import open_container
 from fragdex.errors import BuildError, MissingExtra, UndecodableMedia
 from fragdex.muxing.movie import clip_init
 
@@ -301,3 +300,25 @@ def engines_of(number: int, codec: str) -> int:
     except (OSError, AttributeError):
         return 0
     return 0 if failed or not caps[_IS_SUPPORTED] else caps[_ENGINES]
+
+
+def open_container(file: BinaryIO, **options: Any) -> Any:
+    """PyAV's InputContainer of a file.
+
+    Args:
+        file: seekable, at its start. Not a name: FFmpeg takes some names for protocols.
+        options: as of `av.open`.
+
+    Names, tags and titles in any encoding are taken; what is not UTF-8 in them is replaced. A file
+    cannot make FFmpeg open another one: no protocol is enabled.
+
+    Raises:
+        av.FFmpegError: FFmpeg cannot read it.
+        MissingExtra: PyAV is not installed.
+    """
+    try:
+        import av
+    except ModuleNotFoundError as error:
+        raise MissingExtra("decoding needs PyAV", extra="media") from error
+    settings = {"protocol_whitelist": "none", **options.pop("options", {})}
+    return av.open(file, "r", options=settings, metadata_errors="replace", **options)

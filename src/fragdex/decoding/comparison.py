@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
 
-from fragdex.decoding.container import open_container
+from fragdex.decoding.codec import open_container
 from fragdex.decoding.pictures import rgb_of
 from fragdex.errors import MissingExtra, UndecodableMedia
+from fragdex.record import record
 
 MOST_REPORTED: Final = 1000
 """Differing frames that are listed one by one; all of them are counted."""
@@ -27,7 +28,7 @@ _BLOCK: Final = 1 << 16
 Pixels = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FrameDifference:
     """A frame that differs.
 
@@ -48,7 +49,7 @@ class FrameDifference:
     box: tuple[int, int, int, int]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class SoundComparison:
     """The sound of two videos.
 
@@ -75,7 +76,7 @@ class SoundComparison:
         )
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Comparison:
     """Two videos.
 

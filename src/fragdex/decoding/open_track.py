@@ -18,6 +18,7 @@ from fragdex.decoding.codec import TrackCodec
 from fragdex.errors import InexactIndex, TruncatedInput, UndecodableMedia
 from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
 from fragdex.fragments.track_info import DESCRIPTION
+from fragdex.indexing.codecs import encrypted_entries
 from fragdex.indexing.making import index as index_of
 from fragdex.indexing.moov import plain_init
 from fragdex.indexing.samples import RowSamples, read_moof
@@ -71,6 +72,7 @@ class TrackSetup:
         init: ftyp and moov.
         track: track_ID.
         several: whether it has more than one sample entry.
+        first: number of the first one that is clear; 1 where none is.
 
     >>> TrackSetup(b"", 1).of_decoder(1)
     b''
@@ -84,6 +86,10 @@ class TrackSetup:
         self._trak = next((trak for trak in traks if _id(trak) == track), None)
         self._stsd = None if self._trak is None else self._trak.find("mdia/minf/stbl/stsd")
         self.several = self._stsd is not None and len(self._stsd.children) > 1
+        entries = () if self._stsd is None else self._stsd.children
+        self._encrypted = encrypted_entries(entries)
+        known = range(1, 1 + len(entries))
+        self.first = next((n for n in known if n not in self._encrypted), 1)
         self._of_decoder: dict[int, bytes] = {}
 
     def entries(self, track: Track, count: int, source: Source) -> Int64 | None:
@@ -138,10 +144,12 @@ class TrackSetup:
     def decode_alike(self, one: int, other: int) -> bool:
         """Whether what one entry sets up decodes the samples of the other, too.
 
-        They have the same configuration (avcC, hvcC and so on), and differ in what is shown:
-        colours, the shape of pixels. Where samples that refer to others change their entry, the
-        decoder continues.
+        Both are clear, have the same configuration (avcC, hvcC and so on), and differ in what is
+        shown: colours, the shape of pixels. Where samples that refer to others change their entry,
+        the decoder continues.
         """
+        if one in self._encrypted or other in self._encrypted:
+            return False
         sets = [self._configuration(entry) for entry in (one, other)]
         return bool(sets[0]) and sets[0] == sets[1]
 
@@ -165,8 +173,12 @@ class TrackSetup:
         """The initialization segment with one sample entry of the track alone.
 
         Raises:
-            UndecodableMedia: there is no such entry.
+            UndecodableMedia: there is no such entry, or its samples are encrypted.
         """
+        if entry in self._encrypted:
+            raise UndecodableMedia(
+                f"samples of track {self.track} are encrypted: those of sample entry {entry}"
+            )
         return b"".join(
             build(_only(box, self.track, entry)) if box.type == "moov" else build(box)
             for box in self._boxes
@@ -342,7 +354,7 @@ class OpenTrack:
                 init = b"".join(self._source.read(part) for part in self._period.init)
             init = plain_init(init)
             self._setup = TrackSetup(init, self.track.id)
-            init = self._setup.init_of(1) if self._setup.several else init
+            init = self._setup.init_of(self._setup.first) if self._setup.several else init
             self._codec = TrackCodec(init, self.track.id, self.track.codec)
         except BaseException:
             self.close()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import operator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal, TypeAlias
 
@@ -17,6 +16,7 @@ from fragdex.decoding.codec import MOST_PIXELS
 from fragdex.decoding.pictures import KeyFrameReader, PictureReader, shown_size, upright
 from fragdex.decoding.video_track import Picture
 from fragdex.errors import LimitExceeded, MissingExtra
+from fragdex.record import record
 from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike
 from fragdex.sources import SourceLike
@@ -144,7 +144,7 @@ def encoded(pixels: np.ndarray[Any, Any], format: str, quality: int) -> bytes:
 QUALITY = 80
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Thumbnail:
     """A picture as a file.
 

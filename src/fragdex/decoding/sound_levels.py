@@ -7,7 +7,6 @@ import math
 import operator
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from typing import Any, Final, overload
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from fragdex.decoding.sound_stream import LONGEST_SECONDS, Gap, SoundStream, finite
 from fragdex.errors import LimitExceeded
+from fragdex.record import record
 from fragdex.seeking.model import Index
 from fragdex.sources import SourceLike
 
@@ -31,7 +31,7 @@ SILENCE = 1 << 16
 Values = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Peaks:
     r"""The least and the greatest sample of each pixel of a waveform.
 
@@ -111,7 +111,7 @@ def peaks(
 
     Raises:
         TrackNotFound: no such track, or it is not audio.
-        UndecodableMedia: it is encrypted, or nothing of it can be decoded.
+        UndecodableMedia: all of it is encrypted, or nothing of it can be decoded.
         LimitExceeded: more than two days of sound, or 67 million values.
         ValueError: `samples_per_pixel` or `bits` that are not supported.
         MissingExtra: PyAV is not installed (extra `media`).
@@ -278,7 +278,7 @@ _HALF_STEP: Final = 0.0005  # of the true peaks that the filter reports
 _LONGEST_HOLE: Final = 4  # seconds: longer ones are gated, and change nothing
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Loudness:
     """How loud a sound is.
 
@@ -316,7 +316,7 @@ def loudness(
 
     Raises:
         TrackNotFound: no such track, or it is not audio.
-        UndecodableMedia: it is encrypted, or nothing of it can be decoded.
+        UndecodableMedia: all of it is encrypted, or nothing of it can be decoded.
         LimitExceeded: more than two days of sound.
         MissingExtra: PyAV is not installed (extra `media`).
 

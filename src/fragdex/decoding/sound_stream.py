@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -24,11 +24,13 @@ import numpy.typing as npt
 
 from fragdex.byterange import ByteRange
 from fragdex.decoding.codec import TrackCodec, is_short_of_memory, packet_of
-from fragdex.decoding.open_track import OpenTrack, TrackSamples, fetched
+from fragdex.decoding.open_track import FAR, OpenTrack, TrackSamples, fetched
 from fragdex.errors import LimitExceeded, TrackNotFound, UndecodableMedia
-from fragdex.fragments.table import SampleTable
+from fragdex.fragments.table import Int64, SampleTable
+from fragdex.fragments.track_info import DESCRIPTION
+from fragdex.record import record
 from fragdex.seeking.model import Index, Track, one_period_of
-from fragdex.seeking.presented import presented
+from fragdex.seeking.track import presented
 from fragdex.sources import SourceLike
 
 Floats = npt.NDArray[np.float32]
@@ -193,7 +195,7 @@ ReadRanges = Callable[[Sequence[ByteRange]], list[bytes | None]]
 """Ranges of the file → their bytes; None where the file has them not."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SoundPiece:
     """Sound without a hole.
 
@@ -208,7 +210,7 @@ class SoundPiece:
     rate: int
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Block:
     """What came of two seconds.
 
@@ -239,6 +241,11 @@ def wanted(
         while begin and floor <= int(table.dts[begin - 1]) <= int(table.dts[begin]):
             begin -= 1
         yield table.rows(slice(begin, last)), first - begin
+
+
+def span_of(table: SampleTable) -> tuple[int, int]:
+    """Ticks from which to which samples are shown."""
+    return int(table.cts.min()), int((table.cts + np.maximum(table.duration, 1)).max())
 
 
 def positions(track: Track, cts: int, rate: int) -> int:
@@ -362,7 +369,7 @@ class _Run:
             self._parts = []
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Gap:
     """A span without sound, because its samples cannot be had.
 
@@ -416,7 +423,59 @@ class AudioTrack(OpenTrack):
         super().__init__(index, _chosen(index, track), source, init)
         self._shown = _shown(self.track, self._period.movie, self._codec.skip)
         self.samples = TrackSamples(self._index, self.track, self._source)
+        self._closed = _encrypted_times(self.track, self.samples)
         self._opened()
+
+    def clear_parts(
+        self, table: SampleTable, warm: int = 0
+    ) -> Iterator[tuple[SampleTable, int, str]]:
+        """Stretches of samples that are clear, or encrypted.
+
+        Args:
+            table: samples in decode order.
+            warm: how many of the first ones only warm up the decoder.
+
+        Returns: each with how many of it only warm up, and why it cannot be decoded, or "".
+        """
+        if not len(self._closed):
+            yield table, warm, ""
+            return
+        is_closed = np.searchsorted(self._closed, table.dts, side="right") % 2 == 1
+        edges = [0, *(np.flatnonzero(np.diff(is_closed)) + 1).tolist(), len(table)]
+        for low, high in pairwise(edges):
+            if low < high:
+                left = min(max(warm - low, 0), high - low)
+                yield table.rows(slice(low, high)), left, self._why if is_closed[low] else ""
+
+    @property
+    def _why(self) -> str:
+        encryption = self.track.info.encryption
+        return f"encrypted ({(encryption and encryption.scheme) or 'unknown scheme'})"
+
+
+def _encrypted_times(track: Track, samples: TrackSamples) -> Int64:
+    """Decode times at which encrypted samples begin and end, in turns."""
+    encryption = track.info.encryption
+    if encryption is None or not track.is_encrypted():
+        return np.zeros(0, np.int64)
+    if not track.has_clear_samples:
+        return np.array([-FAR])
+    starts, times = track.fragments.sample_start, track.fragments.dts
+
+    def time(number: int) -> int:
+        row = int(np.searchsorted(starts, number, side="right")) - 1
+        inside = number - int(starts[row])
+        if not inside:
+            return int(times[row])
+        table = samples.rows(row, row + 1)
+        return int(table.dts[inside]) if inside < len(table) else FAR
+
+    runs = [
+        (one.sample_start, one.sample_start + one.sample_count)
+        for one in track.groups
+        if one.grouping_type == DESCRIPTION and one.value in encryption.descriptions
+    ]
+    return np.array([time(number) for run in runs for number in run], np.int64)
 
 
 def joined(gaps: Sequence[Gap]) -> list[Gap]:
@@ -491,7 +550,8 @@ class SoundStream(AudioTrack):
         rate: samples a second, as its first frame has them; 0 before that.
         layout: FFmpeg's name of its channels, likewise.
 
-    Args and errors as of `AudioTrack`; UndecodableMedia also of an encrypted track.
+    Args and errors as of `AudioTrack`; UndecodableMedia also of a track that is
+    encrypted in all its parts; of another one, what is encrypted is a gap.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -503,7 +563,7 @@ class SoundStream(AudioTrack):
     """
 
     def _opened(self) -> None:
-        if self.track.info.encryption is not None:
+        if not self.track.has_clear_samples:
             self.close()
             raise UndecodableMedia(f"the sound of track {self.track.id} is encrypted")
         self.rate, self.layout = 0, ""
@@ -631,10 +691,20 @@ class SoundStream(AudioTrack):
     def _tables(self) -> Iterator[SampleTable]:
         rows = len(self.track.fragments)
         for row in range(0, rows, ROWS_AT_ONCE):
-            table = self.samples.rows(row, min(row + ROWS_AT_ONCE, rows))
             step = AT_ONCE if self._codec.raw else SAMPLES_AT_ONCE
-            for first in range(0, len(table), step):
-                yield table.rows(slice(first, first + step))
+            for table, _, why in self.clear_parts(
+                self.samples.rows(row, min(row + ROWS_AT_ONCE, rows))
+            ):
+                if why:
+                    self._gaps.append(self._gap(table, why))
+                    continue
+                for first in range(0, len(table), step):
+                    yield table.rows(slice(first, first + step))
+
+    def _gap(self, table: SampleTable, why: str) -> Gap:
+        low, high = span_of(table)
+        shown = self.track.presentation
+        return Gap(shown(low).seconds, shown(high).seconds, why)
 
     def _packets(self, table: SampleTable) -> Iterable[tuple[int, int, bytes | None]]:
         """Composition time, duration and bytes of what is decoded at once."""

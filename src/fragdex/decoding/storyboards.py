@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from fragdex.errors import InexactIndex, LimitExceeded, UndecodableMedia
 from fragdex.muxing.captions import timing
 from fragdex.packaging.m3u8 import Stretch, address, media_playlist, target_duration
 from fragdex.packaging.mpd import AdaptationSet, Representation, Segments
+from fragdex.record import record
 from fragdex.seeking.model import Index, Track
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike, exact_time
@@ -54,7 +55,7 @@ _BITS_PER_SHEET = 8 << 10
 _TILES = "http://dashif.org/guidelines/thumbnail_tile"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Cue:
     """Where the picture of a stretch of time is.
 
@@ -76,7 +77,7 @@ class Cue:
     height: int
 
 
-@dataclass(slots=True, kw_only=True)
+@record(slots=True, kw_only=True)
 class SheetLayout:
     r"""What stands where on the sheets of a storyboard, and the lists that say so.
 
@@ -240,7 +241,7 @@ MOST_SHEET_PIXELS = 1 << 26
 _ORDINARY = Fraction(16, 9)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sheet:
     """A sprite sheet.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
@@ -12,8 +11,9 @@ from fragdex.decoding.open_track import OpenTrack, TrackSamples
 from fragdex.errors import TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
 from fragdex.indexing.access import family_of
+from fragdex.record import record
 from fragdex.seeking.model import Index, Track, one_period_of
-from fragdex.seeking.presented import presented
+from fragdex.seeking.track import presented
 from fragdex.sources import Source, SourceLike
 
 
@@ -104,7 +104,7 @@ MOST_CODECS = 16
 """Sample entries whose decoders are kept."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Picture:
     """A decoded picture and when it is shown.
 
@@ -159,10 +159,10 @@ class VideoTrack(OpenTrack):
         init: bytes | None = None,
     ) -> None:
         chosen = chosen_track(index, track)
-        if chosen.info.encryption is not None:
+        if not chosen.has_clear_samples:
             raise UndecodableMedia(f"the pictures of track {chosen.id} are encrypted")
         super().__init__(index, chosen, source, init)
-        self._codecs, self._entry = {1: self._codec}, 1
+        self._codecs, self._entry = {self._setup.first: self._codec}, self._setup.first
         self._entries: dict[int, Int64] = {}
         self._options: dict[str, str] = {}
         self._context = self._codec.fresh()

@@ -166,6 +166,7 @@ class Tables {
       "offset", "size", "moof_offset", "cts_min", "cts_end", "sample_start", "sample_count",
     ]);
     this._sync = columns("sync", Object.keys(TABLES.sync));
+    checkTables(this.fragments, this._sync, track._parts.track.tables.samples?.rows);
     const { cts_min, cts_end, sample_count } = this.fragments;
     this._end = cts_end.reduce((end, one, row) => (sample_count[row] ? Math.max(end, one) : end), UNKNOWN);
     // for each row the least time of it and of all after it, which only rise
@@ -230,6 +231,7 @@ class Tables {
 }
 
 const UNKNOWN = -(2 ** 63);
+const UNKNOWN_BIG = -(2n ** 63n);
 const MOST_TURNS = 8; // times that ranges are widened one by one
 
 /** Sorted ranges that neither overlap nor touch; with `apart`, that do not overlap. */
@@ -366,6 +368,71 @@ const TABLES = {
 };
 const OPTIONAL = { samples: { rows: 0 }, groups: { rows: 0 } };
 
+/** Columns that may hold "unknown". */
+const NULLABLE = {
+  fragments: ["moof_offset", "cts_min", "cts_end", "sample_start", "sample_count"],
+  sync: ["dts", "sample"],
+  samples: [],
+};
+const SIGNED = ["dts", "cts", "cts_min", "cts_end", "duration"];
+
+/** Refuses columns with numbers that no file has (docs/index-format.md, Columns). */
+function checkBounds(table, columns) {
+  for (const [name, values] of Object.entries(columns)) {
+    const [isNullable, isSigned] = [NULLABLE[table].includes(name), SIGNED.includes(name)];
+    const isWrong = (value) => (value === UNKNOWN ? !isNullable : value < 0 && !isSigned);
+    if (values.some(isWrong) || (TABLES[table][name] === "|b1" && values.some((byte) => byte > 1))) {
+      throw new FrameIndexError(`the .fidx has numbers that no file has (column ${table}.${name})`);
+    }
+  }
+}
+
+/** Refuses tables that contradict each other: what is used of them, and no more. */
+function checkTables(fragments, sync, sampleRows) {
+  checkBounds("fragments", fragments);
+  checkBounds("sync", sync);
+  const needs = (right, rule) => {
+    if (!right) throw new FrameIndexError(`the tables of the .fidx contradict this: ${rule}`);
+  };
+  const { sample_start: starts, sample_count: counts } = fragments;
+  const isNumbered = !starts.includes(UNKNOWN) && !counts.includes(UNKNOWN);
+  const total = isNumbered && starts.length ? exact(starts.at(-1) + counts.at(-1)) : 0;
+  needs(
+    !isNumbered || starts.every((one, row) => one === (row ? starts[row - 1] + counts[row - 1] : 0)),
+    "sample numbers count the samples before",
+  );
+  needs(
+    sampleRows === undefined || (isNumbered && total === sampleRows),
+    "the samples are as many as the fragments say",
+  );
+  let syncs = 0;
+  for (let run = 0; run < sync.cts.length; run++) {
+    const [count, sample, row] = [sync.count[run], sync.sample[run], sync.fragment[run]];
+    needs(row < starts.length, "sync samples are in rows of the fragment table");
+    needs(count >= 1, "each run has a sync sample");
+    needs(!run || sync.cts[run] >= sync.cts[run - 1], "runs are in order of time");
+    const several = count > 1;
+    exact(sync.cts[run] + sync.step[run] * (count - 1));
+    if (sync.dts[run] !== UNKNOWN) exact(sync.dts[run] + sync.step[run] * (count - 1));
+    needs(
+      !several || (isNumbered && sample !== UNKNOWN && sync.sample_step[run] >= 1),
+      "runs of several sync samples say which samples they are",
+    );
+    if (sample !== UNKNOWN && starts[row] !== UNKNOWN && counts[row] !== UNKNOWN) {
+      needs(
+        sample >= starts[row] && sample - starts[row] < counts[row],
+        "sync samples are samples of their fragments",
+      );
+    }
+    needs(
+      !isNumbered || sample === UNKNOWN || sample + sync.sample_step[run] * (count - 1) < total,
+      "runs of sync samples end inside the track",
+    );
+    syncs += count;
+  }
+  needs(!isNumbered || syncs <= total, "there are no more sync samples than samples");
+}
+
 /** The frames of a track, numbered from 0. Made by `FrameIndex.frames`. */
 export class Frames {
   /** How many there are. */
@@ -387,6 +454,10 @@ export class Frames {
     this._cts = column("cts");
     this._duration = column("duration");
     this._sync = column("sync");
+    checkBounds("samples", {
+      offset: this._offset, size: this._size, dts: this._dts, cts: this._cts,
+      duration: this._duration, sync: this._sync,
+    });
     const { info, track: plain, period } = track._parts;
     const [numerator, denominator] = plain.shift.map(BigInt);
     const scale = whole(denominator);
@@ -591,12 +662,12 @@ function rows(track, table) {
 }
 
 function whole(big) {
-  return exact(Number(big));
+  // −2^63 stands for an unknown number, and −2^63 + 1 is the same double
+  return big === UNKNOWN_BIG ? UNKNOWN : exact(Number(big));
 }
 
 function exact(number) {
-  // −2^63 stands for an unknown number
-  if (Math.abs(number) > Number.MAX_SAFE_INTEGER && number !== -(2 ** 63)) {
+  if (!(Math.abs(number) <= Number.MAX_SAFE_INTEGER)) {
     throw new FrameIndexError("the .fidx has numbers that a browser cannot count in");
   }
   return number;

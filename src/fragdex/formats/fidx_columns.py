@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pickle import PickleBuffer
 from typing import Any, NamedTuple, Self, SupportsIndex, TypeVar
 
@@ -20,12 +19,13 @@ from fragdex.formats.fidx_head import ALIGNMENT, aligned
 from fragdex.formats.records import integer, item, refuse
 from fragdex.fragments.pieces import PieceTable
 from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable, Table, column
+from fragdex.record import record
 from fragdex.seeking.model import SampleGroup
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class GroupTable(Table):
     """The sample groups of one track, one row a run of samples (ISO/IEC 14496-12, 8.9).
 

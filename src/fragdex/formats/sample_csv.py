@@ -16,7 +16,7 @@ from fragdex.fragments.table import NULL, SampleTable
 from fragdex.indexing.samples import MAX_WITHOUT_BYTES
 from fragdex.seeking.model import Index, Track, one_period_of
 from fragdex.seeking.numbering import Numbering, Order
-from fragdex.seeking.presented import presented
+from fragdex.seeking.track import presented
 
 ROWS_AT_ONCE = 16_384
 """So that the bytes of one turn (about 60 a row) stay in the processor's cache."""

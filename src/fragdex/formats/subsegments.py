@@ -7,8 +7,6 @@ fragments do, and their earliest presentation times rise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -17,13 +15,14 @@ from fragdex.errors import BuildError, InexactIndex
 from fragdex.formats.sample_csv import whole_ticks
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 from fragdex.indexing.sync import expanded
+from fragdex.record import record
 from fragdex.seeking.model import Index, Period, Track
-from fragdex.seeking.presented import presented_first
+from fragdex.seeking.track import presented_first
 
 KINDS_FIRST = ("video", "audio")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Subsegments:
     """Stretches of a file as int64 columns of equal length, in file order.
 

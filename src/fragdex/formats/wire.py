@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +25,7 @@ from fragdex.formats.sample_csv import whole_ticks
 from fragdex.formats.subsegments import init_place
 from fragdex.formats.wire_reading import WireIndex, read, read_pieces
 from fragdex.fragments.table import NULL, FragmentTable
+from fragdex.record import record
 from fragdex.seeking.model import Index, Track
 from fragdex.seeking.times import NO_SHIFT, TimeLike, exact_time, floor_ticks
 
@@ -50,7 +50,7 @@ KINDS = ("video", "audio")
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class WireSegments:
     """The segments of one track as int64 columns of equal length.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from fragdex.record import record
 
 __all__ = ["Finding", "Findings"]
 
@@ -10,7 +12,7 @@ MAX_KINDS = 1000
 """Different findings kept of one file; a hostile file must not fill the memory with complaints."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Finding:
     """One problem of a file, and how often it occurs.
 

@@ -10,7 +10,6 @@ a path of digests from a leaf to the root shows that a piece belongs to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from fragdex.byterange import ByteRange
 from fragdex.errors import DamagedIndex
 from fragdex.fragments.table import Int64, Table, column
+from fragdex.record import record
 
 __all__ = [
     "ALGORITHM",
@@ -44,7 +44,7 @@ _LEAF = np.dtype(f"V{DIGEST_SIZE}")
 Digests = npt.NDArray[np.void]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class PieceTable(Table):
     """One row per piece of a file, in file order, without gaps.
 

@@ -11,7 +11,7 @@ header: to add a column, add a line here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import IntFlag
 from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.fragments import FAR, FARTHEST, NULL
+from fragdex.record import record
 
 __all__ = [
     "FAR",
@@ -67,7 +68,7 @@ class FragmentFlags(IntFlag):
     of a file if it may be so on one."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Column:
     """One column: its name, numpy dtype, unit, whether it may hold NULL, and meaning.
 
@@ -97,7 +98,7 @@ _EMPTY: dict[type[Table], Table] = {}
 """Nobody can write to a table without rows, so that all may have the same."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class Table:
     """Columns of equal length; the base of the three tables below.
 
@@ -333,7 +334,7 @@ class Growing(Generic[T]):
         return self._kind(**{name: column[:rows] for name, column in columns.items()})
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class FragmentTable(Table):
     """One row per fragment of one track, in file order.
 
@@ -380,7 +381,7 @@ class FragmentTable(Table):
     flags: UInt32 = column("u4", "bits", "FragmentFlags")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class SampleTable(Table):
     """One row per sample of one track, in decode order.
 
@@ -398,7 +399,7 @@ class SampleTable(Table):
     sync: Bool = column("?", "", "sample_is_non_sync_sample is 0")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class SyncTable(Table):
     """The sync samples of one track as runs that are evenly spaced in time and number.
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 from typing import Final, Literal, TypeAlias, get_args
 
 from fragdex.fragments.table import FAR
+from fragdex.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Colour:
     """What the numbers of a picture mean: code points of ISO/IEC 23091-2.
 
@@ -35,7 +35,7 @@ class Colour:
         return {16: "PQ", 18: "HLG"}.get(self.transfer)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MasteringDisplay:
     """The display that the pictures were mastered on (SMPTE ST 2086; mdcv, SmDm).
 
@@ -56,7 +56,7 @@ class MasteringDisplay:
     min_luminance: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ContentLight:
     """The brightest pixel and frame (CTA-861.3; clli, CoLL), in cd/m2.
 
@@ -68,7 +68,7 @@ class ContentLight:
     max_frame_average: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DolbyVision:
     """A Dolby Vision configuration (dvcC, dvvC, dvwC).
 
@@ -86,7 +86,7 @@ class DolbyVision:
     compatibility: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Chapter:
     """A chapter of a Nero chapter list (chpl).
 
@@ -107,7 +107,7 @@ class Chapter:
         return self.start / 10_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Edit:
     """One entry of an edit list (ISO/IEC 14496-12, 8.6.6).
 
@@ -125,7 +125,7 @@ class Edit:
     rate: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Segment:
     """A stretch of the presentation that an edit fills with media (ISO/IEC 14496-12, 8.6.6).
 
@@ -162,7 +162,7 @@ class Segment:
 HALF: Final = Fraction(1, 2)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Encryption:
     """How the samples of a track are protected (ISO/IEC 23001-7, 8).
 
@@ -170,6 +170,8 @@ class Encryption:
         scheme: four-letter scheme type such as `cenc` or `cbcs`; `piff` for PIFF's own boxes.
         default_kid: key identifier as 32 hex digits, or None.
         iv_size: bytes of the initialization vector of each sample; 0: a constant one.
+        descriptions: numbers from 1 of the sample entries that are encrypted, where others are
+            clear; none: all are. `Track.is_encrypted` says it of samples.
 
     >>> Encryption("cenc", None, 8).scheme
     'cenc'
@@ -178,9 +180,10 @@ class Encryption:
     scheme: str
     default_kid: str | None
     iv_size: int | None
+    descriptions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SampleDefaults:
     """A trex: what holds for samples where neither trun nor tfhd says otherwise (8.8.3).
 
@@ -218,7 +221,7 @@ _VISION_CODES: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TrackInfo:
     """What the moov says of one track.
 
@@ -236,7 +239,7 @@ class TrackInfo:
             entry's own fields: many writers leave those at 2 channels.
         language: ISO 639-2 code, or None where it is undetermined.
         edits: the edit list in file order.
-        encryption: None for a clear track.
+        encryption: of the first sample entry that is encrypted, or None for a clear track.
         defaults: the trex, or None where the movie has none for this track.
         nal_length_size: bytes of the length in front of each NAL unit, for AVC, HEVC and VVC.
         extended_language: BCP 47 tag of an elng box, or None.
@@ -251,7 +254,7 @@ class TrackInfo:
             not (8.3.2), to which it is no alternative; else None.
         joint_objects: objects that E-AC-3 carries in addition to its channels (JOC), or None.
         pixel_aspect: width and height of a pixel (pasp), or None: square, or not said.
-        colour: from colr or vpcC, or None; `colour.dynamic_range` says PQ or HLG.
+        colour: from colr, vpcC or the parameter sets, or None; `dynamic_range` says PQ or HLG.
         mastering_display, content_light: HDR metadata of mdcv and clli (SmDm, CoLL), or None.
         dolby_vision: from dvcC, dvvC or dvwC, or None.
         declared_bit_rate, declared_peak_bit_rate: bits a second that btrt or esds declare, or
@@ -392,7 +395,7 @@ def _ticks(delay: int, movie_timescale: int) -> Fraction:
     return Fraction(delay, movie_timescale) if movie_timescale else Fraction(0)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Movie:
     """One moov: its timescale and its tracks.
 
@@ -418,11 +421,12 @@ DESCRIPTION: Final = "stsd"
 """The type of runs of samples of fragments that use one sample description."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SampleGroup:
     """A run of samples in an access-point group (ISO/IEC 14496-12, 10.1 and 10.4).
 
-    Or, where a track with fragments has several sample descriptions, a run that uses one of them.
+    Or, where a track has several sample descriptions and fragments, or some of them are encrypted
+    and others not, a run that uses one of them.
 
     Attributes:
         grouping_type: `rap ` (open-GOP access point) or `roll` (pre-roll), with the space; `stsd`:

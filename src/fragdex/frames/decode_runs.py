@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from fragdex.decoding.video_track import ParameterSets, sets_of
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.frames.decoders import Decoders
 from fragdex.frames.references import References
+from fragdex.record import record
 from fragdex.seeking.numbering import FrameRun
 
 REMOTE_GAP: Final = 32 << 10
@@ -23,7 +23,7 @@ LOCAL_GAP: Final = 4 << 10
 LONGEST_READ: Final = 8 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FramePlan:
     """What answering costs, before anything is read.
 
@@ -133,7 +133,7 @@ def decode_run(
 
     Returns: wanted samples without a picture that can be trusted, and why.
     """
-    work = _Work(run, data, decoders, coding, give, threads, trusted)
+    work = _RunDecoding(run, data, decoders, coding, give, threads, trusted)
     try:
         work.go()
     finally:
@@ -141,7 +141,7 @@ def decode_run(
     return work.damaged()
 
 
-class _Work:
+class _RunDecoding:
     def __init__(
         self,
         run: FrameRun,

@@ -186,7 +186,7 @@ class Decoders:
         self._several, self._asked, self.device = several, device, device
         self._changing = RLock()
         if not several:
-            self._codec_of(1)
+            self._codec_of(self._setup.first)
 
     def take(self, entry: int, threads: int, sets: ParameterSets) -> tuple[Any, ParameterSets]:
         """A decoder (PyAV's VideoCodecContext) that has decoded nothing since it was flushed.
@@ -222,7 +222,8 @@ class Decoders:
     def side_by_side(self) -> int:
         """How many decoders keep the device busy: twice its engines, if it says how many it has."""
         kind, _, place = (self.device or "").partition(":")
-        engines = engines_of(int(place or 0), self._codec_of(1).name) if kind == "cuda" else 0
+        codec = self._codec_of(self._setup.first)
+        engines = engines_of(int(place or 0), codec.name) if kind == "cuda" else 0
         return min(2 * engines, MOST_SIDE_BY_SIDE) or USUAL_SIDE_BY_SIDE
 
     def give_back(self, entry: int, threads: int, context: Any, met: ParameterSets) -> None:

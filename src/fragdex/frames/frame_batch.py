@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fragdex.decoding.picture_files import encoded
 from fragdex.errors import MissingExtra
 from fragdex.fragments.table import Int64
+from fragdex.record import record
 from fragdex.seeking.times import Time
 
 MOST: Final = 48
@@ -137,7 +138,7 @@ class _Exchanged:
         return self.data
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Frame(_Exchanged):
     """One frame.
 
@@ -156,7 +157,7 @@ class Frame(_Exchanged):
     duration: Time
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class FrameBatch(_Exchanged):
     """Frames in the requested order.
 

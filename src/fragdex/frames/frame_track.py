@@ -75,7 +75,7 @@ class FrameTrack:
         if not isinstance(track, Track):
             index = self._of_period(index)
         chosen = track if isinstance(track, Track) else chosen_track(index, track)
-        if chosen.info.encryption is not None:
+        if not chosen.has_clear_samples:
             raise UndecodableMedia(f"the pictures of track {chosen.id} are encrypted")
         self.index, self.track = decodable(index, chosen, source, init)
         self.samples = self._all_samples(init)

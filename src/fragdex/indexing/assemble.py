@@ -8,7 +8,7 @@ again, or other tracks come, it is another period.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -25,6 +25,7 @@ from fragdex.indexing.positions import LEAD_CODES, MDAT, MOOF, lay_out
 from fragdex.indexing.samples import MoofStore
 from fragdex.indexing.scan import Scan
 from fragdex.indexing.sync import Expansion
+from fragdex.record import record
 from fragdex.seeking.model import Period, Track
 
 Told = tuple[Period, Section]
@@ -118,7 +119,7 @@ MPVD = code("mpvd")
 """A motion photo's video, in a HEIC picture."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Assembled:
     """What a scan came to."""
 
@@ -128,7 +129,7 @@ class Assembled:
     resume_offset: int
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _End:
     """Where the usable part of the file ends, and from which moof on fragments are left out."""
 

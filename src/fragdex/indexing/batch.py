@@ -9,7 +9,7 @@ times are settled in `resolve`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,9 +19,10 @@ from fragdex.boxes.fragments import DURATION_IS_EMPTY, TFDT, TFHD
 from fragdex.fragments.table import FARTHEST, NULL, Int64, Table, column
 from fragdex.fragments.track_info import SampleDefaults
 from fragdex.indexing.beside import inside_says_more
-from fragdex.indexing.groups import SBGP, SGPD, GroupBox, group_boxes
+from fragdex.indexing.groups import CSGP, SBGP, SGPD, GroupBox, group_boxes
 from fragdex.indexing.headers import Rows, code
 from fragdex.indexing.runs import RunDecoder, RunDetails, Runs, SyncPoints, groups_of, signed
+from fragdex.record import record
 
 MOOF, TRAF, TFHD_CODE, TFDT_CODE, TRUN_CODE, UUID = map(
     code, ("moof", "traf", "tfhd", "tfdt", "trun", "uuid")
@@ -44,7 +45,7 @@ MAX_PERIOD = 16
 Mask = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class Trafs(Table):
     """One row per traf, in file order."""
 
@@ -123,7 +124,7 @@ Plain: TypeAlias = dict[int, PlainTrack]
 """track_ID → its trafs and their sync samples, where all fragments are plain (see `shapes`)."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Batch:
     """What one batch of fragments says.
 
@@ -139,7 +140,7 @@ class Batch:
         unknown_defaults: (track_ID, duration, size or flags) that were needed and that neither
             tfhd nor trex says.
         details: what is needed to write out every sample, where it was requested.
-        groups: sbgp and sgpd boxes that speak of access points; `traf` counts in `trafs`.
+        groups: sbgp, csgp and sgpd boxes that speak of access points; `traf` counts in `trafs`.
         more: whether fragments may say more of their samples, by boxes that are content.
         plain: the same by track_ID, where all fragments are plain (see `shapes`); then trafs, runs
             and points are empty until `flat` is called.
@@ -374,7 +375,7 @@ def decode(
     )
     for name, lacking in decoder.lacking.items():
         batch.unknown_defaults |= {(t, name) for t in track_ids(track[owner[lacking]])}
-    for kind in (SBGP, SGPD):
+    for kind in (SBGP, CSGP, SGPD):
         at, trafs_of = owners.boxes(kind)
         if len(trafs_of):
             sizes = owners.size[at]

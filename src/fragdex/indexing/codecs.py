@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 import struct
 from base64 import b32encode
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
 from fragdex.boxes import Box, build
+from fragdex.record import record
 
 
 class Missing(Exception):
@@ -112,7 +112,7 @@ def _descriptor(data: bytes) -> tuple[int, bytes, bytes]:
     return data[0], data[at + 1 : at + 1 + size], data[at + 1 + size :]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sound:
     """What comes out of a decoder.
 
@@ -190,7 +190,7 @@ MPEG2_AAC = (0x66, 0x67, 0x68)
 """Object type indications of AAC by ISO/IEC 13818-7, configured like that of MPEG-4."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AacConfig:
     """What an AudioSpecificConfig says (ISO/IEC 14496-3, 1.6.2.1).
 
@@ -387,8 +387,19 @@ READERS: dict[str, Callable[[Box], Sound]] = {
 """Format → how its decoder's configuration is read; of every other format the entry is believed."""
 
 
-PROTECTED = {"encv", "enca", "enct", "encs", "encm", "encu", "resv"}
-"""Sample entries that hide their format in a frma (ISO/IEC 14496-12, 8.12 and 8.15)."""
+ENCRYPTED = frozenset(["encv", "enca", "enct", "encs", "encm", "encu", "drms", "drmi"])
+"""Sample entries whose samples are encrypted (ISO/IEC 14496-12, 8.12; the last two of a store)."""
+PROTECTED = ENCRYPTED | {"resv"}
+"""Those that hide their format in a frma (8.12 and 8.15)."""
+
+
+def encrypted_entries(entries: Iterable[Box]) -> list[int]:
+    """Numbers from 1 of the sample entries whose samples are encrypted: their type says it.
+
+    >>> encrypted_entries([])
+    []
+    """
+    return [number for number, entry in enumerate(entries, 1) if entry.type in ENCRYPTED]
 
 
 def codec_string(entry: Box) -> str | None:

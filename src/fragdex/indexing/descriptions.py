@@ -1,7 +1,8 @@
-"""Which sample description the samples of fragments use, where a track has several (8.8.7).
+"""Which sample description samples use, where a track has several, as runs of samples.
 
-Each traf names one in its tfhd, or that of the trex holds. Most tracks have a single one: of others
-the moofs are read once more, and the answer is kept as runs of samples.
+Each traf names one in its tfhd, or that of the trex holds (8.8.7). Most tracks have a single one:
+of others the moofs are read once more. Of samples that the moov names its stsc says it (8.7.4);
+runs are kept where some descriptions are encrypted and others are not.
 """
 
 from __future__ import annotations
@@ -86,7 +87,29 @@ def descriptions_of_fragments(
         counts.append(samples[mine])
     if not numbers:
         return ()
-    each, count = np.concatenate(numbers), np.concatenate(counts)
+    return _runs(np.concatenate(numbers), np.concatenate(counts), before)
+
+
+def descriptions_of_tables(stbl: Box, samples: int) -> tuple[SampleGroup, ...]:
+    """The same of so many samples that the moov names.
+
+    Args:
+        stbl: with its stsc; the last row of that holds to the end.
+    """
+    stsc = stbl.find("stsc")
+    rows = None if stsc is None else stsc.get("entries")
+    if rows is None or not len(rows) or not samples:
+        return ()
+    chunk, each, number = (
+        rows[name].astype(np.int64)
+        for name in ("first_chunk", "samples_per_chunk", "sample_description_index")
+    )
+    ends = np.append(np.cumsum(np.maximum(np.diff(chunk), 0) * each[:-1]), samples)
+    return _runs(number, np.diff(np.clip(ends, 0, samples), prepend=0), 0)
+
+
+def _runs(each: Int64, count: Int64, before: int) -> tuple[SampleGroup, ...]:
+    """Runs out of how many samples use which description, one after the other."""
     each, count = each[count > 0], count[count > 0]
     heads = np.flatnonzero(np.diff(each, prepend=-1))
     starts = np.cumsum(count) - count + before

@@ -9,7 +9,7 @@ everything from there on waits for the end of the file, where the whole layout i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
@@ -39,6 +39,7 @@ from fragdex.indexing.positions import (
 from fragdex.indexing.resolve import Settled, TrackState, regular_tables, resolve, track_tables
 from fragdex.indexing.runs import Runs, SyncPoints
 from fragdex.indexing.shapes import Shapes, by_shape
+from fragdex.record import record
 
 ENOUGH = 2048
 """Fragments that are settled together; fewer cost more calls, more leave the processor's cache."""
@@ -48,7 +49,7 @@ Parts: TypeAlias = tuple[Growing[FragmentTable], Growing[SyncTable]]
 """The tables of one track, as far as they are settled."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Section:
     """The fragments that one moov governs.
 
@@ -352,7 +353,7 @@ class Section:
         for box in boxes:
             chosen.setdefault(int(trafs.track[box.traf]), []).append(box)
         for one, mine in chosen.items():
-            groups = fragment_groups(mine, first, self.stbls.get(one))
+            groups = fragment_groups(mine, first, counts, self.stbls.get(one))
             self._groups.setdefault(one, []).extend(groups)
 
 

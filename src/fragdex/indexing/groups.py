@@ -1,32 +1,33 @@
 """Access-point groups: open-GOP pictures (`rap `) and pre-roll (`roll`), apart from sync samples.
 
-sgpd describes groups, sbgp names the group of each sample, in the moov for its own samples and in
-each traf for those of the fragment (ISO/IEC 14496-12, 8.9, 10.1 and 10.4). All other grouping
-types, such as the keys of common encryption, are not read here.
+sgpd describes groups, sbgp names the group of each sample, or csgp by patterns, in the moov for its
+own samples and in each traf for those of the fragment (ISO/IEC 14496-12, 8.9, 10.1 and 10.4). All
+other grouping types, such as the keys of common encryption, are not read here.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from contextlib import suppress
+from typing import TypeAlias
 
 import numpy as np
 
+from fragdex.boxes import Box, parse_box
 from fragdex.errors import FormatError
 from fragdex.fragments.table import NULL, Int64
 from fragdex.fragments.track_info import SampleGroup
 from fragdex.indexing.headers import code
 from fragdex.indexing.native import join
-
-if TYPE_CHECKING:
-    from fragdex.boxes import Box
-
+from fragdex.record import record
 
 TYPES = ("rap ", "roll")
-SBGP, SGPD = code("sbgp"), code("sgpd")
+SBGP, SGPD, CSGP = code("sbgp"), code("sgpd"), code("csgp")
 LOCAL = 0x10000
 """Indexes above this one name a description in the fragment's own sgpd (8.9.2.3)."""
+_COMPACT_LOCAL = 0x80
+"""The flag of a csgp whose indexes name one by their first bit (8.9.5.3)."""
 MAX_GROUPS = 1 << 20
 """Group runs kept of one track."""
 LEFT = frozenset(["sgpd"])
@@ -35,9 +36,9 @@ LEFT = frozenset(["sgpd"])
 Columns: TypeAlias = tuple[Int64, Int64, Int64, Int64]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class GroupBox:
-    """An sbgp or sgpd of a fragment: number of its traf in the batch, and its bytes."""
+    """An sbgp, csgp or sgpd of a fragment: number of its traf in the batch, and its bytes."""
 
     traf: int
     data: bytes
@@ -46,7 +47,7 @@ class GroupBox:
 def group_boxes(
     buffer: memoryview, offset: Int64, size: Int64, body: Int64, traf: Int64
 ) -> list[GroupBox]:
-    """The sbgp or sgpd boxes that speak of access points, out of many."""
+    """The sbgp, csgp or sgpd boxes that speak of access points, out of many."""
     enough = size >= 24
     if not enough.any():
         return []
@@ -58,25 +59,87 @@ def group_boxes(
     ]
 
 
-def movie_groups(stbl: Box) -> tuple[SampleGroup, ...]:
-    """The access-point groups of the samples that a moov names."""
+@record(frozen=True, slots=True, eq=False)
+class Patterns:
+    """What a csgp says: indexes that repeat over samples.
+
+    Attributes:
+        length: int64 indexes of each pattern.
+        count: int64 samples over which they repeat.
+        index: int64 group_description_index of all patterns, one after the other; above
+            `LOCAL` those of the fragment's own descriptions.
+    """
+
+    length: Int64
+    count: Int64
+    index: Int64
+
+    @classmethod
+    def of(cls, csgp: Box) -> Patterns | None:
+        """Those of a box; None: it cannot be read, or a pattern has no index."""
+        if "patterns" not in csgp:
+            return None
+        rows = csgp["patterns"]
+        length, count = (rows[n].astype(np.int64) for n in ("pattern_length", "sample_count"))
+        index = np.asarray(csgp["sample_group_description_index"], np.int64)
+        if not len(index) or not length.all() or length.sum() > len(index):
+            return None
+        if csgp["flags"] & _COMPACT_LOCAL:
+            first = 1 << (4 << (csgp["flags"] & 3)) - 1
+            index = np.where(index & first, LOCAL + (index & (first - 1)), index)
+        return cls(length, count, index)
+
+    def at(self, numbers: Int64) -> Int64:
+        """The index of samples, by their numbers from 0; 0 after all patterns."""
+        ends = np.cumsum(self.count)
+        which = np.searchsorted(ends, numbers, side="right")
+        inside = np.minimum(which, len(ends) - 1)
+        turn = (numbers - (ends - self.count)[inside]) % self.length[inside]
+        return np.where(which < len(ends), self.index[self._first[inside] + turn], 0)
+
+    def runs(self, samples: int, most: int) -> tuple[Int64, Int64]:
+        """Samples of each run and its index, of the first `samples`, at most so many runs."""
+        ends = np.minimum(np.cumsum(self.count), samples)
+        count = np.diff(ends, prepend=0)
+        changes = np.append(0, np.cumsum(np.diff(self.index) != 0))
+        is_even = changes[self._first + self.length - 1] == changes[self._first]
+        runs = np.where(is_even, np.minimum(count, 1), count)
+        runs = np.diff(np.minimum(np.cumsum(runs), most), prepend=0)
+        which = np.repeat(np.arange(len(runs)), runs)
+        inside = np.arange(len(which)) - np.repeat(np.cumsum(runs) - runs, runs)
+        index = self.index[self._first[which] + inside % self.length[which]]
+        return np.where(is_even, count, 1)[which], index
+
+    @property
+    def _first(self) -> Int64:
+        return np.cumsum(self.length) - self.length
+
+
+def movie_groups(stbl: Box, samples: int) -> tuple[SampleGroup, ...]:
+    """The access-point groups of the samples that a moov names, of so many samples."""
     known = _descriptions(map(_body, stbl.find_all("sgpd")))
-    parts = [_runs(sbgp, 0, known, {}) for sbgp in stbl.find_all("sbgp")]
+    boxes = list(stbl.find_all("sbgp"))
+    for csgp in stbl.find_all("csgp"):
+        body = bytes(_body(csgp))
+        if body[4:8].decode("latin-1") not in TYPES:
+            continue
+        with suppress(FormatError):
+            boxes.append(parse_box(struct.pack(">I4s", 8 + len(body), b"csgp") + body))
+    parts = _runs_of([(box, 0, samples, {}) for box in boxes], known)
     return tuple(group for part in parts for group in _listed(*part))
 
 
 def fragment_groups(
-    boxes: Sequence[GroupBox], first_sample: Int64, movie: Box | None
+    boxes: Sequence[GroupBox], first_sample: Int64, samples: Int64, movie: Box | None
 ) -> tuple[SampleGroup, ...]:
     """The access-point groups of one track's fragments.
 
     Args:
-        boxes: sbgp and sgpd boxes of its trafs; `traf` counts in `first_sample`.
+        boxes: sbgp, csgp and sgpd boxes of its trafs; `traf` counts in `first_sample`.
         first_sample: number in the track of each traf's first sample.
+        samples: of each traf.
         movie: the track's stbl, whose descriptions fragments may name.
     """
-    from fragdex.boxes import parse_box
-
     known = _descriptions(map(_body, movie.find_all("sgpd"))) if movie is not None else {}
     local: dict[int, list[memoryview]] = {}
     runs: list[tuple[int, Box]] = []
@@ -90,12 +153,11 @@ def fragment_groups(
         else:
             runs.append((one.traf, box))
     described = {traf: _descriptions(bodies) for traf, bodies in local.items()}
-    return _joined(
-        [
-            _runs(sbgp, int(first_sample[traf]), known, described.get(traf, {}))
-            for traf, sbgp in runs
-        ]
-    )
+    placed = [
+        (box, int(first_sample[traf]), int(samples[traf]), described.get(traf, {}))
+        for traf, box in runs
+    ]
+    return _joined(list(_runs_of(placed, known)))
 
 
 def _body(box: Box) -> memoryview:
@@ -165,15 +227,44 @@ def _uneven(kind: str, data: memoryview, count: int) -> Int64 | None:
     return numbers
 
 
-def _runs(sbgp: Box, first: int, known: Mapping[str, Int64], local: Mapping[str, Int64]) -> Columns:
-    """Runs of samples in a group: number of its type, first sample, samples, value."""
-    kind = sbgp.get("grouping_type")
+def _runs_of(
+    boxes: Iterable[tuple[Box, int, int, Mapping[str, Int64]]], known: Mapping[str, Int64]
+) -> Iterator[Columns]:
+    """Runs of samples in a group: number of its type, first sample, samples, value.
+
+    Args:
+        boxes: sbgp or csgp, with the number of its first sample, its samples, and what the fragment
+            describes.
+        known: what the moov describes.
+    """
+    left = MAX_GROUPS  # a csgp of 30 bytes names any number of runs
+    for box, first, samples, local in boxes:
+        if box.get("grouping_type") not in TYPES:
+            continue
+        if box.type == "csgp":
+            patterns = Patterns.of(box)
+            if patterns is None:
+                continue
+            count, index = patterns.runs(samples, left)
+            left -= len(count)
+        elif "entries" in box:
+            rows = box["entries"][:MAX_GROUPS]
+            count = rows["sample_count"].astype(np.int64)
+            index = rows["group_description_index"].astype(np.int64)
+        else:
+            continue
+        yield _runs(box["grouping_type"], first, count, index, known, local)
+
+
+def _runs(
+    kind: str,
+    first: int,
+    count: Int64,
+    index: Int64,
+    known: Mapping[str, Int64],
+    local: Mapping[str, Int64],
+) -> Columns:
     nothing = np.zeros(0, np.int64)
-    if kind not in TYPES or "entries" not in sbgp:
-        return nothing, nothing, nothing, nothing
-    rows = sbgp["entries"][:MAX_GROUPS]
-    count = rows["sample_count"].astype(np.int64)
-    index = rows["group_description_index"].astype(np.int64)
     start = first + np.cumsum(count) - count
     inside = index > LOCAL
     value = _picked(known.get(kind, nothing), index)

@@ -10,7 +10,7 @@ by step never gives another answer than indexing the whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -19,20 +19,29 @@ import numpy as np
 from fragdex.byterange import ByteRange
 from fragdex.errors import InexactIndex, SourceChanged
 from fragdex.fragments.findings import Finding, Findings
-from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SampleTable, SyncTable
+from fragdex.fragments.table import (
+    NULL,
+    FragmentFlags,
+    FragmentTable,
+    Int64,
+    SampleTable,
+    SyncTable,
+)
 from fragdex.indexing.making import finished, index_source, read_init
 from fragdex.indexing.periods import Moov
 from fragdex.indexing.reading import read_on
 from fragdex.indexing.resolve import TrackState
 from fragdex.indexing.scan import FTYP, MOOV, Captured, Scan
+from fragdex.indexing.shown import OF_ALL_ROWS, settled_shift
 from fragdex.indexing.sync import expanded, merged
+from fragdex.record import record
 from fragdex.seeking.model import FileInfo, Index, Period, SampleLoader, Track
 from fragdex.sources import Source, SourceLike, open_source
 
 if TYPE_CHECKING:
     from fragdex.digest import Md5
 
-__all__ = ["Indexer", "exact_part", "extend"]
+__all__ = ["Indexer", "continued", "exact_part", "extend", "part_of"]
 
 AT_ONCE = 1 << 12
 """Bytes of small pieces that are gathered: to read one fragment costs as much as to read ten."""
@@ -248,7 +257,7 @@ def extend(index: Index, what: SourceLike) -> Index:
             )
         if size is not None and size == index.file.size:
             return index
-        grown = _grown(index, source)
+        grown = continued(index, source)
         if grown is None:
             init = _given(index.periods[0]) if not index.periods[0].init else None
             grown = index_source(source, init, exact=index.how.exact)
@@ -263,8 +272,11 @@ def extend(index: Index, what: SourceLike) -> Index:
             source.close()
 
 
-def _grown(index: Index, source: Source) -> Index | None:
-    """The index, with what has come; None where the whole file must be seen."""
+def continued(index: Index, source: Source) -> Index | None:
+    """The index, with what has come; None where the whole file must be seen.
+
+    It costs what the index has, and what has come.
+    """
     period = index.periods[-1]
     last = _last_fragment(period)
     if last is None or not _regular(index, last[1]):
@@ -288,13 +300,17 @@ def _grown(index: Index, source: Source) -> Index | None:
     for place, info in enumerate(period.movie.tracks):
         described.setdefault(info.id, place)
     tracks.sort(key=lambda t: (0, described[t.id]) if t.id in described else (1, t.id))
-    findings = Findings(tuple(f for f in index.findings if f.code != "truncated"))
+    stale = {"truncated", *OF_ALL_ROWS}
+    findings = Findings(tuple(f for f in index.findings if f.code not in stale))
     for f in more.findings:
         # What is odd about a track as a whole is known, where the track is.
-        if f.track not in known:
+        if f.track not in known and f.code not in OF_ALL_ROWS:
             findings.add(
                 f.code, f.message, offset=f.offset, path=f.path, track=f.track, count=f.count
             )
+    for track in tracks:
+        load = track._load or track.samples_of
+        track.shift = settled_shift(track.info, period.movie, track.fragments, load, findings)
     return Index(
         replace(more.file, name=more.file.name or index.file.name),
         replace(more.how, method=index.how.method, reason=index.how.reason),
@@ -302,6 +318,63 @@ def _grown(index: Index, source: Source) -> Index | None:
         findings=findings.all(),
         complete=more.complete,
         resume_offset=more.resume_offset,
+    )
+
+
+def part_of(index: Index, start: int, stop: int | None = None) -> Index | None:
+    """The index of some fragments of the last period alone; None where that of all is needed.
+
+    `extend` continues it as it does the whole, and costs what such a part costs. It has no sync
+    samples: it is for those who need all samples, or none.
+
+    Args:
+        index: one that knows its samples.
+        start: byte at which the first moof begins.
+        stop: that at which the one after the last begins; None: to the end.
+
+    >>> import fragdex
+    >>> from fragdex.testing import movie
+    >>> whole = fragdex.index(movie(4, samples=5), exact=True)
+    >>> third = part_of(whole, int(whole.track(1).fragments.moof_offset[2]))
+    >>> third.track(1).sample_count, int(third.track(1).fragments.sample_start[0])
+    (10, 0)
+    """
+    period = index.periods[-1]
+    if not _regular(index, start):
+        return None
+    tracks = []
+    for track in period.tracks:
+        rows = track.fragments
+        if len(rows) and rows.flags[0] & FragmentFlags.VIRTUAL:
+            return None
+        first = int(np.searchsorted(rows.moof_offset, start))
+        last = len(rows) if stop is None else int(np.searchsorted(rows.moof_offset, stop))
+        if len(rows) and first == len(rows):
+            return None  # where it continues, only the rows before say
+        part = rows.rows(slice(first, last))
+        before = int(part.sample_start[0]) if len(part) else 0
+        tracks.append(
+            Track(
+                track.info,
+                replace(part, sample_start=part.sample_start - before),
+                SyncTable.empty(),
+                shift=track.shift,
+                movie_timescale=track.movie_timescale,
+                period=track.period,
+                exact=track.exact,
+                samples=track.samples_of(first, last),
+            )
+        )
+    findings = tuple(one for one in index.findings if one.code != "truncated")
+    if stop is None:
+        findings = index.findings
+    return Index(
+        index.file,
+        index.how,
+        (replace(period, tracks=tuple(tracks)),),
+        findings=findings,
+        complete=index.complete or stop is not None,
+        resume_offset=index.resume_offset if stop is None else stop,
     )
 
 
@@ -388,7 +461,28 @@ def _before(sync: SyncTable, sample: int, sample_start: Any) -> SyncTable:
     return SyncTable.concat([rising, falling.rows(falling.sample < sample)])
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
+class _Loaded:
+    """Samples that are in memory.
+
+    Attributes:
+        samples: of all rows.
+        starts: first sample of each row.
+        rows: how many there are.
+    """
+
+    samples: SampleTable
+    starts: Int64
+    rows: int
+
+    def __call__(self, start: int, stop: int) -> SampleTable:
+        low, high = (
+            int(self.starts[row]) if row < self.rows else len(self.samples) for row in (start, stop)
+        )
+        return self.samples.rows(slice(low, high))
+
+
+@record(frozen=True, slots=True)
 class _Pieces:
     """Samples of a track that was indexed piece by piece, however many they are.
 
@@ -403,6 +497,9 @@ class _Pieces:
     @classmethod
     def of(cls, track: Track, rows: int) -> _Pieces:
         """The first rows of a track."""
+        if track.samples_ready:  # what they were made from is no longer needed
+            table = track.fragments
+            return cls((0, rows), (_Loaded(track.samples, table.sample_start, len(table)),))
         load = track._load  # a chain of indexes, each asking the one before, would only grow
         if not isinstance(load, cls):
             return cls((0, rows), (load or track.samples_of,))

@@ -18,6 +18,7 @@ from fragdex.indexing.embedded_index import by_mfra, by_sidx
 from fragdex.indexing.periods import Moov
 from fragdex.indexing.reading import Head, read_all, read_on
 from fragdex.indexing.scan import MDAT, MEDIA_TYPES, META, MOOF, MOOV, Captured, Scan
+from fragdex.indexing.simple_files import index_of_simple, read_simple_file, remember_headers
 from fragdex.seeking.model import FileInfo, How, Index
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
 
@@ -129,11 +130,39 @@ def index_source(
         head: remembers what is read of the start, and the first moov.
         parts_clocks: whether a period begins where the clock of all tracks begins again.
     """
+    head = Head() if head is None else head
+    way = init, exact, strict, partial, head, parts_clocks
+    keep_freed()
+    simple = read_simple_file(source) if init is None else None
+    if simple is None:
+        return _index_of_boxes(source, *way)
+    made = index_of_simple(simple, source)
+    if made is None:
+        by_boxes = _index_of_boxes(source, *way)
+        remember_headers(simple, by_boxes)
+        # The answer is the same from the first time on, also in what it says of its cost.
+        made = index_of_simple(simple, source)
+        if made is None:
+            return by_boxes
+    head.is_simple = True
+    head.pieces = [(simple.moov_at, simple.moov)]
+    return made
+
+
+def _index_of_boxes(
+    source: Source,
+    init: Moov | None,
+    exact: bool,
+    strict: bool,
+    partial: bool,
+    head: Head,
+    parts_clocks: bool,
+) -> Index:
+    """The general way, for all files."""
     defaults = None
     if init is not None:
         defaults = {t.id: t.defaults for t in init[1].tracks if t.defaults is not None}
-    keep_freed()
-    scan, head = Scan(defaults=defaults), Head() if head is None else head
+    scan = Scan(defaults=defaults)
     scan.parts_clocks = parts_clocks
     is_quick = not exact and not strict
     if is_quick or source.remote:

@@ -11,7 +11,6 @@ hand shows that; see `RandomAccess.doubts`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags, Int64, SyncTable
 from fragdex.fragments.track_info import Movie, SampleDefaults, TrackInfo
 from fragdex.indexing.sidx_reading import FAR, Tables, approximate, rescaled
+from fragdex.record import record
 
 NON_SYNC = 0x10000
 """sample_is_non_sync_sample in sample flags (8.8.3.1)."""
@@ -46,7 +46,7 @@ def mfra_range(tail: bytes, size: int) -> ByteRange | None:
     return ByteRange(size - length, size) if 24 <= length <= size else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Entries:
     """The tfra of one track: columns of equal length, in file order.
 
@@ -69,7 +69,7 @@ class Entries:
         return len(self.moof_offset)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RandomAccess:
     """What an mfra says.
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fragdex.box_header import read_header
 from fragdex.boxes import Box, parse_box
 from fragdex.boxes.kinds import OpenText
 from fragdex.errors import FormatError, LimitExceeded, MalformedBox
 from fragdex.fragments.findings import Findings
+from fragdex.indexing.colours import UNSAID, colours_of
 
 MAX_PLAIN = 1 << 26
 """Bytes that the compressed moovs of a file may have when they are plain; real ones have few MB."""
@@ -99,7 +100,8 @@ def plain_init(data: bytes) -> bytes:
         if header.type == b"moov":
             plain = plain_moov(piece) if b"cmov" in piece else piece
             with suppress(MalformedBox):  # whoever parses it says so
-                plain = _mended(plain, 0).data
+                readable = _mended(plain, 0)
+                plain = _single(readable.data, readable.moov)
             is_changed |= plain is not piece
             piece = plain
         pieces.append(piece)
@@ -171,6 +173,23 @@ TABLES = frozenset(
 """Boxes without which (or without whose inside) the samples of a track are unknown."""
 
 
+SINGLE: Final = {
+    "moov": frozenset(["mvhd", "mvex"]),
+    "trak": frozenset(["tkhd", "edts", "tref", "mdia"]),
+    "edts": frozenset(["elst"]),
+    "mdia": frozenset(["mdhd", "hdlr", "elng", "minf"]),
+    "minf": frozenset(["vmhd", "smhd", "hmhd", "nmhd", "sthd", "dinf", "stbl"]),
+    "dinf": frozenset(["dref"]),
+    "stbl": frozenset(
+        [
+            *("stsd", "stts", "ctts", "cslg", "stss", "stsh", "stsz", "stz2", "stsc", "stco"),
+            *("co64", "sdtp", "stdp", "padb"),
+        ]
+    ),
+}
+"""What stands at most once in the box around it (14496-12, 6.2.3), and holds no texts of users."""
+
+
 class Moov(NamedTuple):
     """A parsed moov.
 
@@ -204,6 +223,7 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
     ()
     """
     _, moov, faults = _mended(data, offset)
+    _note_repeated(moov, findings)
     if not faults:
         _note_nameless(moov, findings)
         return Moov(moov, (), frozenset())
@@ -252,6 +272,61 @@ def _mended(data: bytes, offset: int) -> _Mended:
             reason = error
         else:
             return _Mended(bytes(mended), moov, tuple(faults))
+
+
+def _repeated(
+    box: Box, path: str, track: int | None = None
+) -> Iterator[tuple[Box, str, int | None]]:
+    """Boxes that stand again though they may stand only once, with their paths and track_IDs."""
+    single = SINGLE.get(box.type, frozenset())
+    if box.type == "trak":
+        header = box.find("tkhd")
+        track = header.get("track_ID") if header is not None else None
+    known: set[str] = set()
+    for child in box.children:
+        here = f"{path}/{child.type}"
+        if child.type in known:
+            yield child, here, track
+            continue
+        if child.type in single:
+            known.add(child.type)
+        if child.type in SINGLE:
+            yield from _repeated(child, here, track)
+
+
+def _second_tracks(moov: Box) -> Iterator[Box]:
+    """The traks and trexs of a track_ID that another one before them has."""
+    for boxes in (moov.find_all("trak"), moov.find_all("mvex/trex")):
+        known: set[int] = set()
+        for box in boxes:
+            header = box.find("tkhd") if box.type == "trak" else box
+            number = header.get("track_ID") if header is not None else None
+            if number in known:
+                yield box
+            elif number is not None:
+                known.add(number)
+
+
+def _single(data: bytes, moov: Box) -> bytes:
+    """The bytes of a moov in which what counts only once stands only once."""
+    again = [*(box for box, *_ in _repeated(moov, "moov")), *_second_tracks(moov)]
+    if not again:
+        return data
+    freed = bytearray(data)
+    for box in again:
+        freed[box.offset + 4 : box.offset + 8] = b"free"
+    return bytes(freed)
+
+
+def _note_repeated(moov: Box, findings: Findings) -> None:
+    for box, path, track in _repeated(moov, "moov"):
+        findings.add(
+            "repeated-box",
+            f"{box.type} comes again where it may stand once (6.2.3); the first counts",
+            offset=box.offset,
+            path=path,
+            track=track,
+        )
 
 
 def _note_nameless(moov: Box, findings: Findings) -> None:
@@ -339,8 +414,32 @@ def audit_tracks(
         if track not in lost and _audit(trak, track, findings):
             elsewhere.add(track)
         _note_open_texts(trak, track, findings)
+        for entry in trak.find_all("mdia/minf/stbl/stsd/*"):
+            _note_colours(entry, track, findings)
     _audit_defaults(moov, findings)
     return frozenset(elsewhere)
+
+
+def _note_colours(entry: Box, track: int, findings: Findings) -> None:
+    if not any(box.type in ("colr", "vpcC") for box in entry.children):
+        return  # one place alone says them
+    said = [
+        (place, one)
+        for place, one in colours_of(entry)
+        if UNSAID not in (one.primaries, one.transfer, one.matrix)
+    ]
+    for place, one in said[1:]:
+        first, kept = said[0]
+        ours, theirs = ((c.primaries, c.transfer, c.matrix) for c in (kept, one))
+        if ours != theirs:
+            findings.add(
+                "colours-differ",
+                f"{first} says the colours {ours}, and {place} {theirs}; {first} counts (12.1.5)",
+                offset=entry.offset,
+                path="moov/trak/mdia/minf/stbl/stsd",
+                track=track,
+            )
+            return
 
 
 def _note_open_texts(trak: Box, track: int, findings: Findings) -> None:

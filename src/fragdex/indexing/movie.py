@@ -19,7 +19,6 @@ from fragdex.fragments.track_info import (
     KINDS_OF_HANDLERS,
     OTHER,
     Chapter,
-    Colour,
     ContentLight,
     DolbyVision,
     Edit,
@@ -36,11 +35,13 @@ from fragdex.indexing.codecs import (
     codec_string,
     config,
     decoder_config,
+    encrypted_entries,
     joint_objects,
     nal_length_size,
     original_format,
     sound_of,
 )
+from fragdex.indexing.colours import colour_of
 
 MAX_TEXT = 1024
 """Letters of a title that are taken."""
@@ -119,7 +120,7 @@ def _rotation(matrix: Sequence[int]) -> tuple[int | None, bool]:
     return turn, mirrored and turn is not None
 
 
-_COLOURS, _MASTERING, _LIGHT = {"colr", "vpcC"}, {"mdcv", "SmDm"}, {"clli", "CoLL"}
+_COLOURS, _MASTERING, _LIGHT = {"colr", "vpcC", "avcC", "hvcC"}, {"mdcv", "SmDm"}, {"clli", "CoLL"}
 _DOLBY_VISION, _RATES = {"dvcC", "dvvC", "dvwC"}, {"btrt", "esds", "wave"}
 
 
@@ -137,7 +138,7 @@ def entry_facts(entry: Box) -> dict[str, Any]:
             aspect = int.from_bytes(pasp[:4], "big"), int.from_bytes(pasp[4:8], "big")
             fields["pixel_aspect"] = aspect if all(aspect) else None
     for name, boxes, read in (
-        ("colour", _COLOURS, _colour),
+        ("colour", _COLOURS, colour_of),
         ("mastering_display", _MASTERING, _mastering),
         ("content_light", _LIGHT, _light),
         ("dolby_vision", _DOLBY_VISION, _dolby_vision),
@@ -147,20 +148,6 @@ def entry_facts(entry: Box) -> dict[str, Any]:
     if "dec3" in kinds:
         fields["joint_objects"] = joint_objects(entry)
     return fields if kinds.isdisjoint(_RATES) else fields | _rates(entry)
-
-
-def _colour(entry: Box) -> Colour | None:
-    for box in entry.find_all("colr"):
-        colr = body(box)
-        if colr[:4] in (b"nclx", b"nclc") and len(colr) >= (11 if colr[3:4] == b"x" else 10):
-            values = [int.from_bytes(colr[at : at + 2], "big") for at in (4, 6, 8)]
-            full = bool(colr[10] >> 7) if colr[:4] == b"nclx" else None
-            return Colour(values[0], values[1], values[2], full)
-    for box in entry.find_all("vpcC"):
-        vpcc = body(box)
-        if len(vpcc) >= 10 and vpcc[0] == 1:
-            return Colour(vpcc[7], vpcc[8], vpcc[9], bool(vpcc[6] & 1))
-    return None
 
 
 def _numbers(data: bytes, *sizes: int) -> list[int]:
@@ -381,13 +368,24 @@ def decoders(moov: Box, data: bytes) -> dict[int, bytes]:
 def _duration(box: Box | None) -> int:
     if box is None:
         return 0
-    value = int(box.fields.get("fragment_duration", box.fields.get("duration", 0)))
-    # All ones mean "unknown" (ISO/IEC 14496-12, 8.2.2.3).
-    return 0 if value == 2**32 - 1 else _countable(value)
+    return known_duration(int(box.fields.get("fragment_duration", box.fields.get("duration", 0))))
 
 
-def _countable(duration: int) -> int:
-    """No recording lasts 2^63 ticks: such a duration says nothing, and columns have no room."""
+def known_duration(value: int) -> int:
+    """A duration of a header; 0: unknown, as all ones mean (ISO/IEC 14496-12, 8.2.2.3).
+
+    >>> known_duration(2**32 - 1), known_duration(9)
+    (0, 9)
+    """
+    return 0 if value == 2**32 - 1 else countable(value)
+
+
+def countable(duration: int) -> int:
+    """No recording lasts 2^63 ticks: such a duration says nothing, and columns have no room.
+
+    >>> countable(2**63), countable(9)
+    (0, 9)
+    """
     return duration if duration < 2**63 else 0
 
 
@@ -422,7 +420,7 @@ def _described(stsd: Box, handler: str, data: bytes) -> _Described:
         "channel_count": sound.channel_count,
         "sample_rate": sound.sample_rate,
         "sample_size": sound.sample_size,
-        "encryption": _encryption(entry),
+        "encryption": _encryption(stsd.children),
         "nal_length_size": nal_length_size(entry),
     }
     described = _Described(fields, entry_facts(entry))
@@ -473,7 +471,7 @@ def _edits(trak: Box) -> tuple[Edit, ...]:
         return ()
     return tuple(
         Edit(
-            _countable(int(row["segment_duration"])),
+            countable(int(row["segment_duration"])),
             int(row["media_time"]),
             int(row["media_rate_integer"]) + int(row["media_rate_fraction"]) % 65536 / 65536,
         )
@@ -482,9 +480,11 @@ def _edits(trak: Box) -> tuple[Edit, ...]:
     )
 
 
-def _encryption(entry: Box) -> Encryption | None:
-    if entry.type not in ("encv", "enca", "enct", "encs", "encm"):
+def _encryption(entries: Sequence[Box]) -> Encryption | None:
+    found = encrypted_entries(entries)
+    if not found:
         return None
+    entry = entries[found[0] - 1]
     schm = entry.find("sinf/schm")
     tenc = entry.find("sinf/schi/tenc") or next(
         (b for b in entry.find_all("sinf/schi/uuid") if "default_KID" in b.fields), None
@@ -494,4 +494,5 @@ def _encryption(entry: Box) -> Encryption | None:
         schm.fields.get("scheme_type", "") if schm is not None else "",
         bytes(kid).hex() if kid is not None else None,
         tenc.fields.get("default_Per_Sample_IV_Size") if tenc is not None else None,
+        tuple(found) if len(found) < len(entries) else (),
     )

@@ -45,6 +45,7 @@ from fragdex.indexing.native_plain import (
     join_sync_plain,
     kept_plain,
     places_plain,
+    span_plain,
     sums_plain,
     walk_plain,
 )
@@ -207,26 +208,99 @@ def samples(
     columns = (np.ascontiguousarray(column, np.int64) for column in (moofs, dts))
     lengths = np.ascontiguousarray(sizes, np.int64)
     written = compiled.samples(buffer, lengths, shapes, slot, *columns)
-    if written is None:
-        return None
+    return None if written is None else _sample_columns(written)
+
+
+def _sample_columns(written: bytes | bytearray) -> tuple[Int64, Mask]:
     count = len(written) // 41
     table = np.frombuffer(written, np.int64, 5 * count).reshape(5, count)
     return table, np.frombuffer(written, np.bool_, count, 40 * count)
 
 
-def join(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -> bytes:
+def simple_samples(
+    moov: bytes, at: int, size: int, first: int, stop: int
+) -> tuple[Int64, Mask] | None:
+    """The samples of a track of a simple file (`simple_files`); only with the compiled loops.
+
+    Args:
+        moov: of the file.
+        at, size: of the track's stbl in it.
+        first, stop: numbers of samples.
+
+    Returns: as `samples`; None where the tables are not simple, or nothing is compiled.
+    """
+    written = None if compiled is None else compiled.simple_samples(moov, at, size, first, stop)
+    return None if written is None else _sample_columns(written)
+
+
+def join(
+    buffer: memoryview | bytes,
+    offsets: Int64,
+    sizes: Int64 | int,
+    made: bytes = b"",
+    base: int = 0,
+) -> bytes:
     """The bytes of many runs, one after the other.
 
-    Joined bytes cost less than an index matrix. Runs must lie inside the buffer (ValueError).
+    Joined bytes cost less than an index matrix. Runs must lie inside the buffer, which begins at
+    the offset `base`, or where their offsets are below 0, in what was made: -1 is its first byte
+    (ValueError).
 
     >>> join(b"abcdef", np.array([4, 0]), 2)
     b'efab'
+    >>> join(b"abcdef", np.array([4, -2]), 2, b"123")
+    b'ef23'
     """
     if compiled is not None:
         widths = np.ascontiguousarray(sizes, np.int64).reshape(-1)
-        joined: bytes = compiled.join(buffer, np.ascontiguousarray(offsets, np.int64), widths)
+        joined: bytes = compiled.join(
+            buffer, np.ascontiguousarray(offsets, np.int64), widths, made, base
+        )
         return joined
-    return join_plain(buffer, offsets, sizes)
+    return join_plain(buffer, offsets, sizes, made, base)
+
+
+def span(offsets: Int64, sizes: Int64) -> tuple[int, int, int]:
+    """Where runs with offsets from 0 on begin and end, and their bytes; 0, 0, 0: there are none.
+
+    >>> span(np.array([4, -1, 9]), np.array([2, 5, 3]))
+    (4, 12, 5)
+    """
+    if compiled is None:
+        return span_plain(offsets, sizes)
+    offsets, sizes = np.ascontiguousarray(offsets, np.int64), np.ascontiguousarray(sizes, np.int64)
+    low, high, count = compiled.span(offsets, sizes)
+    return low, high, count
+
+
+def moofs(
+    lead: bytes,
+    number: int,
+    track: int,
+    edges: Sequence[int],
+    columns: Sequence[Int64],
+    sync: Mask,
+    after: tuple[bytes, ...],
+) -> tuple[bytes, Int64, Int64]:
+    """Fragments of one track; only with the compiled loops.
+
+    Args:
+        lead: bytes in front of the first moof.
+        number: sequence_number of the first, and `track` the track_ID.
+        edges: first sample of each, and the end.
+        columns: of all samples of the track decode time, duration, size, composition offset, and
+            place in the source.
+        sync: of all samples.
+        after: of each what stands after its trun; empty: nothing.
+
+    Returns: the bytes of all moofs and of the headers of their mdats; where each piece of the
+    fragments begins, in the source or, below 0, in these bytes (-1 is the first); its size.
+    """
+    made, pieces = compiled.moofs(
+        lead, number, track, np.array(edges, np.int64), *columns, np.ascontiguousarray(sync), after
+    )
+    start, size = np.frombuffer(pieces, np.int64).reshape(2, -1)
+    return made, start, size
 
 
 def sums(

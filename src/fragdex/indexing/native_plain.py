@@ -45,20 +45,36 @@ MAX_DEPTH = 8
 """Containers inside containers; moof and traf make two."""
 
 
-def join_plain(buffer: memoryview | bytes, offsets: Int64, sizes: Int64 | int) -> bytes:
+def join_plain(
+    buffer: memoryview | bytes,
+    offsets: Int64,
+    sizes: Int64 | int,
+    made: bytes = b"",
+    base: int = 0,
+) -> bytes:
     """`join` in Python.
 
-    >>> join_plain(b"abcdef", np.array([4, 0]), 2)
-    b'efab'
+    >>> join_plain(b"abcdef", np.array([4, -2]), 2, b"123")
+    b'ef23'
     """
     view = memoryview(buffer)
     widths = np.broadcast_to(np.asarray(sizes, np.int64), offsets.shape)
-    if len(offsets) and (
-        offsets.min() < 0 or widths.min() < 0 or (offsets + widths).max() > len(view)
-    ):
+    is_made = offsets < 0
+    room = np.where(is_made, len(made), len(view))
+    starts = np.where(is_made, ~offsets, offsets - base)
+    if len(offsets) and (min(widths.min(), starts.min()) < 0 or (starts + widths > room).any()):
         raise ValueError("join: a run lies outside the buffer")
-    ends = (offsets + widths).tolist()
-    return b"".join([view[a:b] for a, b in zip(offsets.tolist(), ends, strict=True)])
+    runs = zip(is_made.tolist(), starts.tolist(), (starts + widths).tolist(), strict=True)
+    return b"".join([made[a:b] if own else view[a:b] for own, a, b in runs])
+
+
+def span_plain(offsets: Int64, sizes: Int64) -> tuple[int, int, int]:
+    """`native.span` in Python."""
+    inside = offsets >= 0
+    if not inside.any():
+        return 0, 0, 0
+    offsets, sizes = offsets[inside], sizes[inside]
+    return int(offsets.min()), int((offsets + sizes).max()), int(sizes.sum())
 
 
 _HEAD = Struct(">II").unpack_from
@@ -457,7 +473,7 @@ def join_sync_plain(rows: Int64) -> Int64:
     """
     if rows.shape[1] > 1 and (rows[_COUNT] == 1).any():
         rows = _progressions(rows)
-    return _continued(rows) if rows.shape[1] > 1 and (rows[_COUNT] > 1).any() else rows
+    return _longest(rows) if rows.shape[1] > 1 else rows
 
 
 _CTS, _DTS, _STEP, _COUNT, _SAMPLE, _SAMPLE_STEP = range(6)
@@ -492,23 +508,34 @@ def _progressions(rows: Int64) -> Int64:
     return firsts
 
 
-def _continued(rows: Int64) -> Int64:
-    """Join runs where the next one starts exactly one step after the last sample."""
-    cts, dts, step, count, sample, sample_step, _ = rows
-    span = count * step
-    follows = (
-        (cts[1:] == cts[:-1] + span[:-1])
-        & (dts[1:] == dts[:-1] + span[:-1])
-        & (sample[1:] == sample[:-1] + count[:-1] * sample_step[:-1])
-        # A run of one sample continues with any step.
-        & ((step[1:] == step[:-1]) | (count[1:] == 1))
-        & (step[:-1] > 0)
-        & (sample_step[1:] == sample_step[:-1])
-    )
-    heads = np.flatnonzero(np.append(True, ~follows))
-    firsts = rows[:, heads]
-    firsts[_COUNT] = np.add.reduceat(count, heads)
-    return firsts
+_HALF, _WORD = 2**63, 2**64 - 1
+
+
+def _longest(rows: Int64) -> Int64:
+    """Runs as long as they can be, from the first sample on: of single ones there are no fewer.
+
+    Differences wrap round at 64 bits.
+    """
+    joined: list[list[int]] = []
+    cts = dts = step = count = sample = sample_step = 0
+    for row in rows.T.tolist():
+        next_cts, next_dts, next_step, more, next_sample, next_sample_step, _ = row
+        ahead, samples = (next_cts - cts) & _WORD, (next_sample - sample) & _WORD
+        by, samples_by = step, sample_step
+        if count == 1:  # a single sample has any step
+            by, samples_by = ahead, samples
+        if (
+            0 < by < _HALF > samples_by > 0
+            and ahead == (next_dts - dts) & _WORD == (count * by) & _WORD
+            and samples == (count * samples_by) & _WORD
+            and (more == 1 or (next_step, next_sample_step) == (by, samples_by))
+        ):
+            step, sample_step, count = by, samples_by, count + more
+            joined[-1][_STEP], joined[-1][_COUNT], joined[-1][_SAMPLE_STEP] = by, count, samples_by
+        else:
+            cts, dts, step, count, sample, sample_step, _ = row
+            joined.append(row)
+    return np.ascontiguousarray(np.array(joined, np.int64).T)
 
 
 def _gaps(starts: Int64, stop: int) -> Int64:

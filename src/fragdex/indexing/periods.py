@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -23,7 +23,11 @@ from fragdex.indexing.access import every_sample
 from fragdex.indexing.batch import TFHD_CODE, TRAF, TRUN_CODE
 from fragdex.indexing.beside import marked
 from fragdex.indexing.codecs import body
-from fragdex.indexing.descriptions import descriptions_of_fragments, several_descriptions
+from fragdex.indexing.descriptions import (
+    descriptions_of_fragments,
+    descriptions_of_tables,
+    several_descriptions,
+)
 from fragdex.indexing.fragment_batches import Section
 from fragdex.indexing.groups import movie_groups
 from fragdex.indexing.native_plain import inside_of
@@ -42,6 +46,7 @@ from fragdex.indexing.scan import Captured, Scan
 from fragdex.indexing.shapes import KnownShapes
 from fragdex.indexing.shown import settled_shift
 from fragdex.indexing.sync import Expansion, merged
+from fragdex.record import record
 from fragdex.seeking.model import Period, SampleLoader, Track
 
 FRAGMENTS = 4
@@ -223,7 +228,7 @@ Moov = tuple[Captured, Movie]
 """A moov as it was captured, and its values."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Rules:
     """What holds for all periods of a file.
 
@@ -261,7 +266,7 @@ class Rules:
         self.decoder = MoofDecoder(self.source, self.shapes)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Head:
     """The samples of a track that the moov itself names."""
 
@@ -417,7 +422,11 @@ def _heads(section: Section, movie: Movie, rules: Rules) -> dict[int, _Head]:
                 track=track_id,
                 count=outside,
             )
-        heads[track_id] = _Head(fragments, sync, runs, movie_groups(stbl))
+        groups = movie_groups(stbl, runs.count)
+        encryption = infos[track_id].encryption
+        if encryption is not None and encryption.descriptions:
+            groups += descriptions_of_tables(stbl, runs.count)
+        heads[track_id] = _Head(fragments, sync, runs, groups)
         state = section.states.setdefault(track_id, TrackState())
         state.samples, state.rows = runs.count, len(fragments)
         state.next_dts = int(fragments.dts[-1] + fragments.duration[-1])

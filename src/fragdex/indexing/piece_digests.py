@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +22,7 @@ from fragdex.errors import InexactIndex, LimitExceeded
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.pieces import MOST_BYTES, PieceDigests, PieceTable, leaves_of
 from fragdex.fragments.table import NULL, FragmentFlags, Int64, SampleTable
+from fragdex.record import record
 from fragdex.seeking.model import Index, Track
 from fragdex.seeking.times import presentation
 from fragdex.sources import Source
@@ -188,7 +188,7 @@ byte 1,515)
     return tuple(sorted(findings, key=lambda finding: (finding.offset or 0, finding.track or 0)))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MergedRanges:
     """Ranges of bytes, in order and without overlaps, as two columns."""
 

@@ -11,7 +11,6 @@ Everything is computed for all fragments at once. A value that depends on the ro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -25,6 +24,7 @@ from fragdex.indexing import native
 from fragdex.indexing.batch import Trafs
 from fragdex.indexing.headers import ROW, Rows, code
 from fragdex.indexing.runs import Runs
+from fragdex.record import record
 
 MOOF, MDAT, FREE, SKIP = map(code, ("moof", "mdat", "free", "skip"))
 _LEAD = b"stypsidxemsgprft"
@@ -42,7 +42,7 @@ MDAT_HEADER = 8
 bytes after, where no run begins by chance."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Layout:
     """Where the fragments and the media data of a file lie, in bytes from its start.
 
@@ -116,7 +116,7 @@ def lay_out_plain(tops: Sequence[Rows]) -> Layout:
     if not len(moof):
         none = np.zeros(0, np.int64)
         return Layout(none, none, none, none, mdat_start, mdat_stop, none, none, none, none)
-    lead = np.isin(types, LEAD)
+    lead = (types[:, None] == LEAD).any(axis=1)  # np.isin imports numpy.ma
     if lead.any():
         before = np.maximum.accumulate(np.where(lead, -1, index))
         head = np.where(moof > 0, before[moof - 1] + 1, 0)
@@ -236,7 +236,7 @@ def run_starts(runs: Runs, trafs: Trafs) -> tuple[Int64, Int64]:
     return start, end
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Positions:
     """Where the runs of some fragments start.
 

@@ -11,7 +11,6 @@ sync, of at least one second.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +32,7 @@ from fragdex.indexing.headers import Extents
 from fragdex.indexing.positions import begins
 from fragdex.indexing.runs import LONGEST, signed
 from fragdex.indexing.sync import Expansion, sync_table
+from fragdex.record import record
 
 MAX_SAMPLES_AT_ONCE = 1 << 26
 """Samples written out in one table: 2.6 GiB; more than three days of pictures and sound."""
@@ -45,7 +45,7 @@ MANY = 1 << 16
 """Samples of one size from which on their number is held against the file's size."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Steps:
     """A value for each sample, as runs: `value[i]` for samples before `stop[i]`."""
 
@@ -76,7 +76,7 @@ class Steps:
         return len(self.value) == 1
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SampleRuns:
     """The sample tables of one track.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fragdex.boxes import Box
 from fragdex.byterange import ByteRange
@@ -22,10 +22,11 @@ from fragdex.indexing.remote import (
     step,
 )
 from fragdex.indexing.scan import MAX_WHOLE_BOX, MOOV, Scan
+from fragdex.record import record
 from fragdex.sources import Source
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Head:
     """What was read of a file's start, and what speaks against the indexes in it.
 
@@ -33,11 +34,13 @@ class Head:
         pieces: (offset, bytes) of what was read, in order.
         doubts: why a sidx or mfra was not believed.
         moov: the first one and its place, as the scan parsed it (see `ScanState`).
+        is_simple: whether the file is one of `simple_files`.
     """
 
     pieces: list[tuple[int, bytes | memoryview]] = field(default_factory=list)
     doubts: tuple[Finding, ...] = ()
     moov: tuple[int, Box] | None = None
+    is_simple: bool = False
 
     def read(self, source: Source, scan: Scan) -> None:
         """Read until the first fragment, media data or the end is met."""

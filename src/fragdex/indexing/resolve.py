@@ -7,7 +7,6 @@ fragment before. Positions come from `positions`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from fragdex.indexing.positions import (
     rows_of,
 )
 from fragdex.indexing.runs import Runs, SyncPoints
+from fragdex.record import record
 
 FEW_TRACKS = 8
 """Tracks up to which each is picked out by comparing; many more are sorted."""
@@ -45,7 +45,7 @@ Mask = npt.NDArray[np.bool_]
 Settled = tuple[FragmentTable, SyncTable]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class TrackState:
     """What continues from one part of a file to the next.
 
@@ -66,7 +66,7 @@ class TrackState:
     began: int | None = None
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Track:
     trafs: Int64
     runs: Int64

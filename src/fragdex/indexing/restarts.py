@@ -170,15 +170,29 @@ def _part(tables: Mapping[int, Settled], low: Mapping[int, int], high: Mapping[i
         mine = rows.rows(slice(first, stop))
         if not len(mine):
             continue
-        begin = int(mine.sample_start[0])
+        # What the moov itself names stands before the first part, and is counted there.
+        begin = int(mine.sample_start[0]) if first else 0
+        before = _rows_before(rows, sync)
         samples[track] = begin, int(mine.sample_start[-1] + mine.sample_count[-1])
         columns = mine.columns() | {"sample_start": mine.sample_start - begin}
-        marks = sync.rows((sync.fragment >= first) & (sync.fragment < stop))
+        place = sync.fragment - before
+        marks = sync.rows((place >= first) & (place < stop))
         cut[track] = (
             FragmentTable.of(columns),
             SyncTable.of(
                 marks.columns()
-                | {"sample": marks.sample - begin, "fragment": marks.fragment - first}
+                | {
+                    "sample": marks.sample - begin,
+                    "fragment": marks.fragment - (first + before if first else 0),
+                }
             ),
         )
     return Part(cut, samples)
+
+
+def _rows_before(rows: FragmentTable, sync: SyncTable) -> int:
+    """Rows that stand before those of a track's fragments: of samples that the moov names."""
+    if not len(sync) or sync.sample[0] < 0:
+        return 0
+    row = int(np.searchsorted(rows.sample_start, sync.sample[0], side="right")) - 1
+    return int(sync.fragment[0]) - row

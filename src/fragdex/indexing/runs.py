@@ -6,7 +6,6 @@ Fixed fields of many boxes of one kind are read at once, at the offsets that the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from struct import Struct
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,9 +27,10 @@ from fragdex.fragments.table import NULL, Int64, Table, column
 from fragdex.indexing.headers import RowColumns
 from fragdex.indexing.native import columns, sums
 from fragdex.indexing.native_plain import sums_plain
+from fragdex.record import record
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Group:
     """Boxes of one kind that share version and flags, as far as these decide the layout.
 
@@ -70,7 +70,7 @@ DECIDING = {layout.code: _deciding_flags(layout) for layout in (TFHD, TFDT, TRUN
 _WORD = np.dtype(">u4")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fixed:
     """The fixed fields under one version and flags.
 
@@ -328,7 +328,7 @@ Mask = npt.NDArray[np.bool_]
 Samples = npt.NDArray[np.uint32]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class Runs(Table):
     """One row per trun, in file order."""
 
@@ -343,7 +343,7 @@ class Runs(Table):
     cts_end: Int64 = column("i8", "tick", "greatest composition time + duration, likewise")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class SyncPoints(Table):
     """Sync samples, relative to their run; a row stands for `count` samples in a row."""
 
@@ -357,7 +357,7 @@ class SyncPoints(Table):
     count: Int64 = column("i8", "sample", "how many")
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class RunGroup:
     """Runs of one version and flags, and where their rows of samples lie."""
 
@@ -368,7 +368,7 @@ class RunGroup:
     first_flags: Int64 | None
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class RunDetails:
     """What is needed to write out every sample of every run of a batch."""
 

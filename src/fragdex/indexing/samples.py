@@ -9,7 +9,6 @@ form of the samples. `RowSamples` asks the file where the index holds no samples
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -36,7 +35,8 @@ from fragdex.indexing.movie import sample_tables
 from fragdex.indexing.positions import chained, run_starts
 from fragdex.indexing.progressive import SampleRuns, read_sample_runs
 from fragdex.indexing.runs import NON_SYNC, RunDetails, column_of
-from fragdex.indexing.shapes import KnownShapes
+from fragdex.indexing.shapes import KnownShapes, Shapes
+from fragdex.record import record
 from fragdex.seeking.model import SampleLoader
 from fragdex.sources import Source, give_back
 
@@ -136,12 +136,13 @@ class MoofDecoder:
 
     Args:
         moof_bytes: gives them.
-        shapes: of most of them, as far as they are known.
+        shapes: of most of them, as far as they are known; `Shapes` are learned when one is needed.
     """
 
-    def __init__(self, moof_bytes: MoofBytes, shapes: KnownShapes | None = None) -> None:
+    def __init__(self, moof_bytes: MoofBytes, shapes: KnownShapes | Shapes | None = None) -> None:
         self._moof_bytes = moof_bytes
-        self._shapes = shapes
+        self._shapes = None if isinstance(shapes, Shapes) else shapes
+        self._learned = shapes if isinstance(shapes, Shapes) else None
         self._last: tuple[bytes, Mapping[int, SampleDefaults], DecodedMoofs] | None = None
 
     def __call__(self, offsets: Int64, defaults: Mapping[int, SampleDefaults]) -> DecodedMoofs:
@@ -158,19 +159,38 @@ class MoofDecoder:
         self, track: int, fragments: FragmentTable, defaults: Mapping[int, SampleDefaults]
     ) -> SampleTable | None:
         """Samples of some rows of a track, in one pass; None where the moofs must be decoded."""
-        shapes = self._shapes
-        if shapes is None or native.compiled is None or shapes.defaults != defaults:
+        if native.compiled is None or (self._shapes is None and self._learned is None):
             return None
-        slot = shapes.slots.get(track)
-        if slot is None:
+        if self._shapes is not None and track not in self._shapes.slots:
             return None
         data, sizes = self._moof_bytes(fragments.moof_offset)
-        places = fragments.moof_offset, fragments.dts
-        written = native.samples(data, sizes, shapes.programs, slot, *places)
+        written = self._written(track, fragments, data, sizes, defaults)
+        if written is None and self._learned is not None:
+            learned = self._learned
+            learned.use(defaults)
+            places = np.cumsum(sizes) - sizes
+            native.fit(data, places, sizes, learned.programs, learned.learner)
+            self._shapes = learned.known
+            written = self._written(track, fragments, data, sizes, defaults)
         if written is None:
             return None
         (offset, size, dts, cts, duration), sync = written
         return SampleTable(offset, size, dts, cts, duration, sync)
+
+    def _written(
+        self,
+        track: int,
+        fragments: FragmentTable,
+        data: bytes,
+        sizes: Int64,
+        defaults: Mapping[int, SampleDefaults],
+    ) -> tuple[Int64, npt.NDArray[np.bool_]] | None:
+        shapes = self._shapes
+        slot = None if shapes is None else shapes.slots.get(track)
+        if shapes is None or slot is None or shapes.defaults != defaults:
+            return None
+        places = fragments.moof_offset, fragments.dts
+        return native.samples(data, sizes, shapes.programs, slot, *places)
 
     def __reduce__(self) -> tuple[object, ...]:
         return MoofDecoder, (self._moof_bytes,)
@@ -205,7 +225,7 @@ def samples_of(
     return SampleTable.concat(parts)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Room:
     """How many samples may still be written out that have no row of their own in a trun."""
 
@@ -371,7 +391,7 @@ def _joined(offsets: Int64, sizes: Int64, data: bytes) -> MoofStore:
     return MoofStore(offsets, sizes, [(memoryview(data), places)])
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FragmentSamples:
     """The samples of fragments, from their moofs.
 
@@ -393,7 +413,7 @@ class FragmentSamples:
         return samples_of(self.track, rows, self.moofs, self.defaults)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BothSamples:
     """Samples of virtual fragments from the moov, of those after them from their moofs.
 

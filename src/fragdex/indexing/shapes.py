@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -49,7 +49,7 @@ from fragdex.indexing.batch import (
     near_times,
 )
 from fragdex.indexing.beside import UUID, says_more
-from fragdex.indexing.groups import SBGP, SGPD
+from fragdex.indexing.groups import CSGP, SBGP, SGPD
 from fragdex.indexing.headers import NO_SHAPE, Fits, Int64, Programs, Shaped
 from fragdex.indexing.native_plain import fit_plain, inside_of
 from fragdex.indexing.runs import (
@@ -65,6 +65,7 @@ from fragdex.indexing.runs import (
     signed,
     summed,
 )
+from fragdex.record import record
 
 DECIDED = ("track_ID", "sample_count")
 """Fields that are the same in all fragments of a shape."""
@@ -80,7 +81,7 @@ ROW_COLUMNS = (
 Place = tuple[int, np.dtype[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Box:
     """One tfhd, tfdt or trun of a shape.
 
@@ -96,7 +97,7 @@ class _Box:
     places: Mapping[str, Place]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Traf:
     """One traf of a shape.
 
@@ -116,7 +117,7 @@ class Traf:
     cells: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Shape:
     """Where the fields of fragments stand: template and mask (see `headers.Packed`), and trafs.
 
@@ -184,7 +185,7 @@ def parsed_shape(data: memoryview) -> Shape | None:
             if not trafs or kind in trafs[-1]:
                 return None
             trafs[-1][kind] = (at + header, length - header)
-        elif kind in (SBGP, SGPD):
+        elif kind in (SBGP, CSGP, SGPD):
             return None
     listed: list[Traf] = []
     places: list[Place] = []
@@ -376,7 +377,7 @@ class KnownShapes(NamedTuple):
     defaults: Mapping[int, SampleDefaults]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Shapes:
     """The shapes of a file's fragments that are known so far, at most `MAX_SHAPES`.
 
@@ -485,7 +486,7 @@ class Shapes:
         return members
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Members:
     """Fragments of one shape: their numbers, rising, and their fields."""
 
@@ -556,7 +557,7 @@ def by_shape_plain(
     return plain, wide, backward
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Alike:
     """Trafs of one track that differ in their numbers of samples alone, in file order.
 

@@ -15,6 +15,9 @@ from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable
 from fragdex.fragments.track_info import Movie, TrackInfo
 from fragdex.seeking.model import SampleLoader
 
+OF_ALL_ROWS = frozenset({"edit-inside-picture", "other-frames"})
+"""Findings that hang on all rows of a track: made again where it grows."""
+
 MOST_ROWS = 1 << 10
 """Rows around the beginning of an edit that are looked into."""
 

@@ -9,7 +9,6 @@ list. Tables hold composition times: the track's shift is taken off again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -23,6 +22,7 @@ from fragdex.errors import FormatError
 from fragdex.fragments.findings import Finding, Findings
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, Int64, SyncTable
 from fragdex.fragments.track_info import Movie
+from fragdex.record import record
 
 Tables = tuple[FragmentTable, SyncTable]
 
@@ -32,7 +32,7 @@ FAR = 1 << 62
 """Times from here on are not claims but damage; sums and differences of two still fit."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Stream:
     """The subsegments of one stream: columns of equal length, in file order.
 
@@ -69,7 +69,7 @@ class Stream:
         return int((self.offset + self.size).max()) if len(self) else 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SegmentMap:
     """What the sidx boxes of a file say, merged.
 
@@ -453,7 +453,7 @@ class SidxReader:
                 stack.extend((at, depth + 1, size) for at, size in reversed(children))
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Part:
     """References to media that follow each other, from one sidx.
 

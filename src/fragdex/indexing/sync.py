@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from fragdex.boxes.limits import MAX_OVERLAPPING
 from fragdex.errors import LimitExceeded
 from fragdex.fragments.table import Int64, SyncTable
 from fragdex.indexing import native
+from fragdex.record import record
 
 LEAST_ROW = 4
 """Bytes of a sample that has any of its own in a trun or stss."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Expansion:
     """How many sync samples may still be written out one by one, since runs of them overlap.
 

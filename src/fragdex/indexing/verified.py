@@ -306,9 +306,10 @@ class Verifier:
 
     def _clear_of(self, row: int, number: int) -> list[tuple[int, int]] | None:
         encryption = self._track.info.encryption
-        if encryption is None:
-            return None
         table = self._track.fragments
+        sample = int(table.sample_start[row]) + number
+        if encryption is None or not self._track.is_encrypted(sample, sample + 1):
+            return None
         if table.flags[row] & FragmentFlags.VIRTUAL or table.moof_offset[row] == NULL:
             raise CannotTell("it is encrypted")
         if row != self._clear_row:

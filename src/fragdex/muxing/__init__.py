@@ -4,9 +4,10 @@ view           the value: size, entity tag, parts of any range
 kinds          `fragdex.view`, `fragdex.clip`, `fragdex.join`
 proof          the pieces of a source that a view keeps, with their digests
 copies         clips and other copies of one file
-plan           what an output has of each track: the value that writers are given
-clip           a span of time without re-encoding; `spans` finds its samples, `timecode` those of
-               timecode tracks, `clip_fragments` moves fragments that stay whole
+plan           what an output has of each track and between samples, and what it lacks
+clip           a span of time without re-encoding: `clip_span` finds its part of each track, `spans`
+               the samples and edits of an exact one, `timecode` those of timecode tracks;
+               `clip_samples` puts samples into fragments, `clip_fragments` moves whole ones
 movie          the moov and ftyp of outputs
 progressive    the writer of progressive files: sample tables and one mdat
 fragments      the writer of fragments: moofs, each with its mdat

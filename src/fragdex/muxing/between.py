@@ -11,23 +11,25 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from fragdex.box_header import read_header
-from fragdex.boxes import build, make_box, parse_box
+from fragdex.boxes import Box, build, make_box, parse, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import FormatError
 from fragdex.fragments.table import NULL, FragmentFlags, Int64
-from fragdex.muxing.census import BoxKind, LeftOut, content
+from fragdex.indexing.groups import TYPES
+from fragdex.muxing.census import BoxKind, LeftOut, content, renumbered
 from fragdex.muxing.view import Block, Derived, Scattered, SourceRange
-from fragdex.seeking.model import Period
+from fragdex.record import record
+from fragdex.seeking.model import Period, Track
 
 Read = Callable[[ByteRange], bytes]
 
@@ -41,6 +43,8 @@ FAR_LOOKS: Final = 64
 _LARGEST: Final = 1 << 20
 """Bytes of an event, and of another box that is looked into."""
 _AHEAD: Final = 4096
+MOST_KEPT: Final = 64 << 20
+"""Bytes of boxes in trafs that are kept for what they say of samples."""
 MOST_BOXES: Final = 1 << 17
 """Boxes at the top level that are walked of one file."""
 
@@ -103,7 +107,38 @@ def _rewritten(data: Sequence[bytes], *, time: int) -> bytes:
     return build(make_box("emsg", version=1, presentation_time=time, **same))
 
 
-@dataclass(slots=True)
+class TrafBoxes(NamedTuple):
+    """What a traf says of its samples besides their places, times and access points.
+
+    Attributes:
+        track, samples: its track_ID, and how many it has.
+        data: its boxes on groups (sbgp, csgp, sgpd) and parts (subs) of samples.
+    """
+
+    track: int
+    samples: int
+    data: bytes
+
+    @classmethod
+    def of(cls, traf: Box, moof: bytes, at: int) -> TrafBoxes:
+        """That of a traf in a moof that stands at byte `at`."""
+        head = traf.find("tfhd")
+        own = (box for box in traf if box.type in _OF_SAMPLES and not box.opaque)
+        data = b"".join(
+            moof[box.offset - at : box.stop - at]
+            for box in own
+            if box.get("grouping_type") not in TYPES
+        )
+        samples = sum(int(one.get("sample_count", 0)) for one in traf.find_all("trun"))
+        return cls(0 if head is None else int(head.get("track_ID", 0)), samples, data)
+
+
+Trafs: TypeAlias = Mapping[int, Sequence[TrafBoxes]]
+"""What the trafs of moofs say, by the first byte of each moof."""
+_OF_SAMPLES: Final = ("subs", "sbgp", "csgp", "sgpd")
+
+
+@record(slots=True)
 class Between:
     """What stands between the samples of a period.
 
@@ -114,6 +149,8 @@ class Between:
         late: how many of the events stand after the last fragment.
         findings: what was not looked into.
         left: boxes at the top level that may be walked yet.
+        trafs: what fragments say of their samples.
+        room: bytes of that which may be kept yet.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -122,11 +159,44 @@ class Between:
     late: int = 0
     findings: list[LeftOut] = field(default_factory=list)
     left: int = MOST_BOXES
+    trafs: dict[int, list[TrafBoxes]] = field(default_factory=dict)
+    room: int = MOST_KEPT
 
     @property
     def everything(self) -> Counter[BoxKind]:
         """All of it but for events."""
         return self.boxes + self.outer
+
+    def moved(self, by: Fraction) -> Between:
+        """The same with events so many seconds later."""
+        return replace(self, events=[event.moved(by) for event in self.events])
+
+    def within(self, start: Fraction | float, stop: Fraction | float) -> Between:
+        """That of a stretch of seconds (stop exclusive), which becomes 0 to its length."""
+        begin = Fraction(start) if start > 0 else Fraction(0)
+        here = (
+            one for one in self.events if one.arrives < stop and (one.arrives >= begin or not begin)
+        )
+        return replace(self, events=[one.moved(-begin) for one in here])
+
+    @classmethod
+    def joined(
+        cls, parts: Iterable[tuple[Between, bytes, Mapping[int, int]]], init: bytes
+    ) -> Between:
+        """That of several files as one, without their trafs and findings.
+
+        Args:
+            parts: of each file, with its ftyp and moov, and track_ID → that of the output.
+            init: ftyp and moov that stand for all of theirs.
+        """
+        whole, heads = cls(), Counter[BoxKind]()
+        for one, own, ids in parts:
+            whole.events += one.events
+            whole.boxes += renumbered(one.boxes, ids)
+            whole.outer += renumbered(one.outer, ids)
+            heads |= renumbered(content(parse(own), {*ids}), ids)
+        whole.outer += heads - content(parse(init))
+        return whole
 
     @property
     def event_boxes(self) -> Counter[BoxKind]:
@@ -164,7 +234,7 @@ def between(
         if one.flags & FragmentFlags.BESIDE and (part is None or at in part)
     ]
     for at in beside[:looks]:
-        found.boxes.update(_inside(read, at))
+        _inside(found, read, at)
     if len(beside) > looks:
         what = f"what {len(beside) - looks:,} moofs may say besides samples"
         found.findings.append(LeftOut(what, f"only {looks:,} are looked into"))
@@ -265,15 +335,43 @@ def fronts_of(period: Period) -> dict[int, int]:
     return fronts
 
 
-def _inside(read: Read, at: int) -> Counter[BoxKind]:
-    """The content of a moof."""
+def _inside(found: Between, read: Read, at: int) -> None:
+    """Take the content of a moof, and keep what it says of samples."""
     header = read_header(read(ByteRange.of(at, 16)))
     if header is None or header.type != b"moof" or not header.fits(_LARGEST << 4):
-        return Counter()
+        return
     try:
-        return content([parse_box(read(ByteRange.of(at, header.size)), offset=at)])
+        data = read(ByteRange.of(at, header.size))
+        moof = parse_box(data, offset=at)
     except FormatError:
-        return Counter()
+        return
+    found.boxes.update(content([moof]))
+    trafs = [TrafBoxes.of(traf, data, at) for traf in moof.find_all("traf")]
+    size = sum(len(one.data) for one in trafs)
+    if not size:
+        return
+    if size <= found.room:
+        found.room -= size
+        found.trafs[at] = trafs
+    elif found.room:
+        found.room = 0
+        what = "what other moofs say of groups and parts of samples"
+        found.findings.append(LeftOut(what, f"only {MOST_KEPT:,} bytes of them are kept"))
+
+
+def said_of(track: Track, trafs: Trafs) -> Iterator[tuple[int, int, Sequence[Box]]]:
+    """What fragments say of a track: number of the first sample, samples and boxes of each traf."""
+    if not trafs:
+        return
+    table = track.fragments
+    places, starts = table.moof_offset.tolist(), table.sample_start.tolist()
+    known = dict(zip(reversed(places), reversed(starts), strict=True))
+    for at, several in trafs.items():
+        first = known.get(at, NULL)
+        for one in several if first != NULL else ():
+            if one.track == track.id:
+                yield first, one.samples, parse(one.data)
+                first += one.samples
 
 
 def _walk(
@@ -349,6 +447,8 @@ class _Ahead:
     def bytes(self, at: int, size: int) -> bytes:
         """So many bytes from there on; fewer where the part ends."""
         stop = min(at + size, self._stop)
+        if stop <= at:
+            return b""
         if at < self._start or stop > self._start + len(self._data):
             until = min(max(stop, at + _AHEAD), self._stop)
             self._start, self._data = at, self._read(ByteRange(at, until))
@@ -356,7 +456,7 @@ class _Ahead:
 
 
 def by_segment(
-    events: Iterable[Event], times: Int64, scale: int, stop: int | None
+    events: Iterable[Event], times: Int64, scale: int, stop: Fraction | None
 ) -> Mapping[int, list[Block]]:
     """The events in front of each segment, by its number.
 
@@ -364,14 +464,14 @@ def by_segment(
         events: of the file, in its order.
         times: presentation time of each segment, in ticks, rising.
         scale: ticks a second.
-        stop: ticks at which what is known ends: what arrives later is left for later; None: the
+        stop: seconds at which what is known ends: what arrives later is left for later; None: the
             last segment has it.
     """
     parts: dict[int, list[Block]] = {}
     for event in events:
-        at = int(event.arrives * scale // 1)
-        if stop is not None and at >= stop:
+        if stop is not None and event.arrives >= stop:
             continue
+        at = int(event.arrives * scale // 1)
         number = max(int(np.searchsorted(times, at, side="right")) - 1, 0)
         parts.setdefault(number, []).append(event.block)
     return parts

@@ -45,8 +45,8 @@ from fragdex.muxing.embed import (
     walked,
 )
 from fragdex.muxing.fragments import Fragments
-from fragdex.muxing.movie import empty_tables
-from fragdex.muxing.plan import PlannedTrack, one_source
+from fragdex.muxing.movie import agreeing, empty_tables
+from fragdex.muxing.plan import Plan, PlannedTrack, one_source
 from fragdex.muxing.progressive import Chunks, tables_of
 from fragdex.seeking.model import Index, Track
 
@@ -115,7 +115,7 @@ def with_captions(
     if stops:
         outside += walked(read, max(stops), size)
     samples = _samples(cues)
-    moov = parse_box(plain_init(read(place)), offset=place.start)
+    moov = agreeing(parse_box(plain_init(read(place)), offset=place.start))
     track = _new_id(moov, index)
     fragments = moov.find("mvex") is not None
     planned = _planned(track, samples)
@@ -128,13 +128,13 @@ def with_captions(
         return grown if part == place else read(part)
 
     edits: list[Edit] = [(ByteRange(place.stop, place.stop), media)]
-    edits += brands(read, outside, fragments)
+    edits += brands(read, outside, fragments, moov)
     existing = ChangedFragments(read, moofs, default_sizes(index.periods[0]))
     if existing.grown:
         edits += obsolete(read, 0, size)
     shifts, changed = mended(source, outside, [*edits, *existing.edits])
     edits += [
-        (part, data if part != place or fragments else _pointed(data, part.start))
+        (part, data if part != place or fragments else _pointed(data, shifts.one(part.start)))
         for part, data in changed
     ]
     return existing.finished(edits, shifts, size)
@@ -272,7 +272,7 @@ def _with_chunk(box: Box, place: int) -> Box:
 def _fragment(planned: PlannedTrack) -> bytes:
     """A moof with all samples, and its mdat. It comes first, so that its number is 0."""
     edges = np.array([0, len(planned)])
-    fragment = Fragments([planned], [edges], first_number=0)
+    fragment = Fragments(Plan((planned,)), [edges], first_number=0)
     return b"".join(block for block in fragment.parts(0) if isinstance(block, bytes))
 
 

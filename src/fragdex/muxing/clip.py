@@ -1,9 +1,8 @@
 """A playable clip out of a file, without re-encoding: the pieces to write one after the other.
 
 From a fragmented file: the initialization segment and whole fragments. Media bytes are copied by
-range; of the boxes around them only what the new place breaks is changed: decode times, declared
-base offsets, durations. From a progressive file, or one with samples in its moov: the same samples
-in fragments of our own (`fragments`).
+range; of the boxes around them only what the new place breaks is changed. From a progressive file,
+or one with samples in its moov: the same samples in fragments of our own (`fragments`).
 
 A clip's own timeline starts at 0, or as near as decode times allow: the same span of time is taken
 off every track, so that sound and picture stay together. On request the times of the source are
@@ -12,279 +11,64 @@ kept.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
-from math import ceil
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fragdex.box_header import read_header
-from fragdex.boxes import Box, parse, parse_box
+from fragdex.boxes import Box, parse
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, MissingExtra, NoSyncSample
 from fragdex.formats.subsegments import have_own_bytes, period_of
-from fragdex.fragments.table import NULL, FragmentFlags, SampleTable
+from fragdex.fragments.table import NULL, FragmentFlags
 from fragdex.indexing.moov import plain_init
 from fragdex.muxing.between import Between, between, fronts_of
-from fragdex.muxing.census import NO_SAMPLES, BoxKind, boxes_left_out, content, track_left_out
+from fragdex.muxing.census import BoxKind, LeftOut, boxes_left_out, content, track_left_out
 from fragdex.muxing.clip_fragments import Move, decode_times, moved_fragment
+from fragdex.muxing.clip_samples import clip_of_samples
+from fragdex.muxing.clip_span import (
+    BESIDE,
+    Clip,
+    ClipSpan,
+    Piece,
+    Read,
+    bound,
+    moves,
+    period_at,
+    planned_beside,
+    spans_of,
+)
 from fragdex.muxing.embed import default_sizes
-from fragdex.muxing.fragments import Fragments, inside_fragments
-from fragdex.muxing.groups import descriptions_of_groups, groupings_of
-from fragdex.muxing.movie import clip_init, described, track_id, traks_of, with_chapters
-from fragdex.muxing.plan import PlannedTrack, one_source
+from fragdex.muxing.kept import between_removed, following, lasting, later
+from fragdex.muxing.movie import clip_init, spanning, track_id, traks_of
+from fragdex.muxing.plan import Plan, PlannedTrack
 from fragdex.muxing.progressive import clip_movie, unfit
-from fragdex.muxing.protection import protected
+from fragdex.muxing.removal import Removed, gone_besides, rest_of, without_help
 from fragdex.muxing.spans import (
     FAR,
     RESERVOIR,
     Reader,
-    decoded_sooner,
     longest_tick,
     movie_timescale,
     part_of,
-    without_empty,
 )
-from fragdex.muxing.timecode import timecode_cut, timecode_part
-from fragdex.muxing.view import Block, Derived, Scattered, SourceRange
+from fragdex.muxing.timecode import timecode_part
 from fragdex.seeking.forms import offered
 from fragdex.seeking.model import Index, Period, Track
-from fragdex.seeking.times import TimeLike, exact_time, floor_ticks
-
-Read = Callable[[ByteRange], bytes]
-Piece = bytes | ByteRange
-"""Bytes to write as they are, or a range of the source to copy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clip:
-    """What a clip is made of.
-
-    Attributes:
-        blocks: bytes and ranges of the source, to be written in this order; can be iterated once.
-        start, stop: seconds of the source's presentation that the clip really spans (exclusive).
-        tracks: track ids in it.
-        whole_fragments: whether fragments were taken as they are, and samples were not chosen.
-        exact: whether it presents what was requested and no more.
-        left_out: which tracks, and what else, are not in it and why, as sentences.
-        encoded: pictures next to the cuts that were re-encoded.
-        head: what its first blocks hold: ftyp and moov, and more.
-
-    >>> Clip(iter([b"abc"]), Fraction(0), Fraction(2), (1,), True).stop
-    Fraction(2, 1)
-    """
-
-    blocks: Iterator[Block | ByteRange]
-    start: Fraction
-    stop: Fraction
-    tracks: tuple[int, ...]
-    whole_fragments: bool
-    exact: bool = False
-    left_out: tuple[str, ...] = ()
-    encoded: int = 0
-    head: tuple[bytes, ...] = ()
-
-    def noting(self, tracks: Iterable[Track], findings: Iterable[str]) -> Clip:
-        """The same, with these tracks in its `left_out` where it does not have them."""
-        known = " ".join(self.left_out)
-        gone = [
-            track_left_out(track, "nothing of it is shown" if track.sample_count else NO_SAMPLES)
-            for track in tracks
-            if track.id not in self.tracks and f"track {track.id} " not in known
-        ]
-        return replace(self, left_out=(*self.left_out, *gone, *findings))
-
-    def lacking(
-        self, init: bytes, besides: Mapping[BoxKind, int], kept: Iterable[BoxKind], why: str
-    ) -> Clip:
-        """The same, with what of its source it lacks in its `left_out`.
-
-        Args:
-            init: the source's ftyp and moov.
-            besides: content of the source elsewhere, of the part that it spans.
-            kept: what it has elsewhere than in its first boxes.
-            why: the reason.
-        """
-        spanned = [_of_span(box, self.start, self.stop) for box in parse(init)]
-        source = content(spanned, {*self.tracks}) + Counter(besides)
-        made = content(_head_boxes(self.head))
-        for kind in kept:
-            made[kind] = max(made[kind], source.get(kind, 0))
-        lost = boxes_left_out(source, made, why, tracks=self.tracks)
-        return replace(self, left_out=(*self.left_out, *lost), head=())
-
-    @property
-    def pieces(self) -> Iterator[Piece]:
-        """The blocks, with each range by itself."""
-        for block in self.blocks:
-            if isinstance(block, Scattered):
-                yield from (part.range for part in block.parts())
-            elif isinstance(block, SourceRange):
-                yield block.range
-            elif not isinstance(block, Derived):
-                yield block
-
-
-def _of_span(moov: Box, start: Fraction, stop: Fraction) -> Box:
-    """A moov without the chapters that other spans have."""
-    if moov.type != "moov":
-        return moov
-    children = [
-        with_chapters(child, start, stop)
-        if child.type == "udta" and not any(one.opaque for one in child.find_all("chpl"))
-        else child
-        for child in moov
-    ]
-    return moov.replace(children=children)
-
-
-def _head_boxes(head: Iterable[bytes]) -> Iterator[Box]:
-    """The boxes in front of the media data."""
-    for whole in head:
-        piece, at = memoryview(whole), 0
-        while (header := read_header(piece, at)) is not None and header.type != b"mdat":
-            if not header.fits(len(piece) - at):
-                return
-            yield parse_box(piece[at : at + header.size])
-            at += header.size
-
-
-@dataclass(frozen=True, slots=True)
-class ClipSpan:
-    """The rows of one track that a clip needs.
-
-    Attributes:
-        first, last: numbers of the rows, last exclusive.
-        sample: number of the sync sample that decoding begins at, in the track; None: not known.
-        limit: ticks of composition time; samples before it are shown.
-    """
-
-    track: Track
-    first: int
-    last: int
-    sample: int | None
-    limit: int
-
-    @property
-    def rows(self) -> Any:
-        """Those rows of the track's table of fragments."""
-        return self.track.fragments.rows(slice(self.first, self.last))
-
-    @property
-    def falls_back(self) -> bool:
-        """Whether a row is decoded before the one that stands before it."""
-        dts = self.rows.dts
-        return bool(((dts[1:] < dts[:-1]) & (dts[1:] != NULL)).any())
-
-
-def period_at(index: Index, start: Fraction | float, stop: Fraction | float) -> Period:
-    """The period that shows something from `start` to `stop`; the first where none does.
-
-    Raises:
-        BuildError: several do.
-    """
-    shown = [
-        period
-        for period in index.periods
-        if any(
-            track.start is not None
-            and track.stop is not None
-            and track.start < stop
-            and (track.stop > start or track.stop == track.start == start)
-            for track in period.tracks
-        )
-    ]
-    return period_of(index, None) if len(shown) > 1 else next(iter(shown), index.periods[0])
-
-
-def spans_of(
-    period: Period, start: Fraction | float, stop: Fraction | float, ids: set[int] | None
-) -> list[ClipSpan]:
-    """The rows of each track that show something from `start` to `stop` (seconds, exclusive).
-
-    Args:
-        ids: of the tracks; None: all.
-
-    Raises:
-        TrackNotFound: there is no such track.
-        NoSyncSample: nothing can be shown.
-    """
-    for wanted in ids or ():
-        period.track(wanted)
-    chosen = [
-        track
-        for track in period.tracks
-        if (ids is None or track.id in ids)
-        and (track.timescale and len(track.sync_samples))
-        and track.stop is not None
-        and (track.stop > start or track.kind == "timecode" or track.stop == track.start == start)
-    ]
-    # Sound begins with the first picture, which may be shown before `start`.
-    pictures = next((track for track in chosen if track.kind == "video"), None)
-    begin = start if pictures is None else min(start, pictures.seek(start).time.fraction)
-    spans = []
-    for track in chosen:
-        # A composition time before the limit is presented before `stop`.
-        limit = -floor_ticks(-stop, track.timescale, -track.shift)
-        hit = track.seek(start if track is pictures else begin)
-        rows, here = track.fragments, hit.fragment
-        shown = (rows.cts_min < limit) & (rows.cts_min != NULL)
-        # Where decode times fall back, what stands before may be shown after.
-        shown[:here] &= (rows.dts[:here] > rows.dts[here]) & (rows.dts[here] != NULL)
-        places = np.flatnonzero(shown)
-        if len(places) and places[-1] >= here:
-            first = min(int(places[0]), here)
-            sample = hit.sample if first == here else int(rows.sample_start[first])
-            spans.append(ClipSpan(track, first, int(places[-1]) + 1, sample, limit))
-    if not spans:
-        end = "the end" if stop == float("inf") else f"{float(stop):g} s"
-        stops = [track.stop.fraction for track in period.tracks if track.stop is not None]
-        known = ""
-        if stops and start >= (over := max(stops)):
-            known = f": it ends at {float(over):g} s"
-            if over <= 0:
-                known = ": no track shows anything after time 0"
-        raise NoSyncSample(f"nothing can be shown from {float(start):g} s to {end}{known}")
-    return spans
-
-
-def bound(track: Track, column: Any, pick: Callable[[Any], Any]) -> Fraction:
-    """The least or greatest known composition time of a column, in seconds of presentation."""
-    known = column[column != NULL]
-    return track.presentation(int(pick(known)) if len(known) else 0).fraction
-
-
-def delay(track: Track) -> Fraction:
-    """Ticks by which empty edits delay a track (ISO/IEC 14496-12, 8.6.6)."""
-    media_times = (edit.media_time for edit in track.info.edits if edit.media_time >= 0)
-    return track.info.shift(track.movie_timescale) + next(media_times, 0)
-
-
-def moves(firsts: Sequence[tuple[Track, int, int]]) -> tuple[Fraction, dict[int, int]]:
-    """What is taken off all times: seconds, and ticks of each track's media timeline.
-
-    Args:
-        firsts: each track with the decode and the composition time of its first sample.
-
-    The first sample is shown at 0, or as soon after it as decode times of 0 or more allow. Delays
-    are gone then: they are in the decode times.
-    """
-    delays = {track.id: delay(track) for track, _, _ in firsts}
-    origin = min(
-        min(track.presentation(cts).fraction, (dts + delays[track.id]) / track.timescale)
-        for track, dts, cts in firsts
-    )
-    return origin, {t.id: int((origin * t.timescale - delays[t.id]) // 1) for t, _, _ in firsts}
+from fragdex.seeking.times import TimeLike, exact_time
 
 
 def whole_fragments(
-    spans: Sequence[ClipSpan], period: Period, init: bytes, read: Read, keep_times: bool
+    spans: Sequence[ClipSpan],
+    period: Period,
+    init: bytes,
+    read: Read,
+    keep_times: bool,
+    outer: Counter[BoxKind],
 ) -> Clip:
     """A clip of the fragments that have the rows of tracks.
 
@@ -293,6 +77,7 @@ def whole_fragments(
         period: of the tracks.
         init: the initialization segment.
         read, keep_times: as `clip` takes them.
+        outer: content of the source before and after all fragments.
     """
     # The beginning of a timecode may be an hour before: it does not widen the clip.
     beginnings = [s for s in spans if s.track.kind == "timecode"]
@@ -301,12 +86,15 @@ def whole_fragments(
     last = max(bound(s.track, s.rows.cts_end, max) for s in copied)
     places = np.concatenate([s.rows.offset for s in copied])
     late = {s.track.id: s.track for s in beginnings if s.rows.offset[0] not in places}
-    why = "its sample is in a fragment before those that are copied"
-    left_out = tuple(track_left_out(track, why) for track in late.values())
     fronts = fronts_of(period)
     head, body = _copied(copied, init, read, keep_times, default_sizes(period), last, fronts)
     ids = tuple(s.track.id for s in spans if s.track.id not in late)
-    return Clip(chain(head, body), first, last, ids, True, left_out=left_out, head=tuple(head))
+    why = "its sample is in a fragment before those that are copied"
+    gone = (track_left_out(track, why) for track in late.values())
+    source = content(spanning(parse(init), following([(first, last)])), {*ids}) + outer
+    why = "it is not in one of the fragments that are copied"
+    lost = boxes_left_out(source, content(parse(b"".join(head))), why, tracks=ids)
+    return Clip(chain(head, body), first, last, ids, True, left_out=(*gone, *lost))
 
 
 def _as_copied(spans: Sequence[ClipSpan]) -> list[ClipSpan]:
@@ -350,8 +138,8 @@ def _copied(
         # Where no tfdt says it, readers would start each track at 0.
         untold = {track.id: dts for track, dts, _ in firsts}
         move = Move(seconds, back, untold, repaired, repair, sizes)
-        shown = seconds, stop
-    head = clip_init(init, None, delays=keep_times, from_samples=False, span=shown)
+        shown = following([(seconds, stop)])
+    head = clip_init(init, None, delays=keep_times, from_samples=False, kept=shown)
     return head, _fragments(read, sorted(places.items()), fronts, sum(map(len, head)), move)
 
 
@@ -384,10 +172,6 @@ def _firsts(spans: Sequence[ClipSpan], read: Read) -> list[tuple[Track, int, int
     return firsts
 
 
-BESIDE = ("timecode", "hint")
-"""Kinds of tracks whose samples speak of the source's first sample, or of its bytes: taken out of
-their place they would lie. Timecode is rewritten, hints are left out."""
-
 DOUBTS = ("sync-depends", "sync-reordered")
 """Findings on pictures that are marked sync and may need others before them."""
 
@@ -405,6 +189,7 @@ def clip(
     fragmented: bool = False,
     period: int | None = None,
     smart: bool = False,
+    removed: Removed = (),
 ) -> Clip:
     """The pieces of a clip that plays from `start` to `stop`.
 
@@ -426,10 +211,11 @@ def clip(
             fragments of about a second.
         period: number of the period; None: the one that shows this span, if one alone does.
         smart: re-encode the pictures next to the cuts, so that none is hidden.
+        removed: spans of which it has no sample, in sample tables alone.
 
     Raises:
         ValueError: stop does not lie after start, or one of them is NaN.
-        NoSyncSample: no track has a sample in this span.
+        NoSyncSample: no track has a sample in this span, or nothing is left of it.
         TrackNotFound: there is no such track.
         BuildError: there is no initialization segment, or the samples are encrypted in a way that
             cannot be moved into fragments (keys that change between samples), or pictures cannot be
@@ -447,6 +233,9 @@ def clip(
     begin, end = exact_time(start), exact_time(stop)
     if not begin < end:
         raise ValueError(f"a clip must end ({stop}) after it starts ({start})")
+    for low, high in removed:
+        if not low < high:
+            raise ValueError(f"what is removed must end ({high}) after it starts ({low})")
     within = period_at(index, begin, end) if period is None else period_of(index, period)
     if init is None and not within.init:
         raise BuildError(
@@ -462,14 +251,22 @@ def clip(
     besides = between(within, read, size=index.file.size, remote=remote, part=_bytes_of(chosen))
     whole = tracks is None and begin <= 0 and end == float("inf")
     unshown = within.tracks if whole else ()
-    unfit_for_tables = any(s.track.info.encryption or s.falls_back for s in chosen)
+    unfit_for_tables = any(s.track.is_encrypted() or s.falls_back for s in chosen)
     if not (fragmented or keep_times or unfit_for_tables):
         played = [span.track for span in chosen]
-        exact = _progressive(played, begin, end, init_boxes, source, smart=smart)
+        exact = _progressive(
+            *(played, begin, end, init_boxes, source, besides),
+            smart=smart,
+            removed=removed,
+        )
         if exact is not None:
-            told = besides.everything + besides.event_boxes
-            why = "a progressive file has no place for it"
-            return exact.noting(unshown, besides.findings).lacking(init_boxes, told, (), why)
+            return exact.noting(unshown)
+    if removed:
+        raise BuildError(
+            "parts cannot be removed from the middle: the result has to consist of fragments, or "
+            "is encrypted",
+            advice="extract what stays (fragdex extract), and make a timeline of it",
+        )
     if smart:
         raise BuildError(
             "the pictures next to the cuts cannot be re-encoded: the clip has to consist of "
@@ -478,11 +275,10 @@ def clip(
         )
     virtual = any((s.rows.flags & FragmentFlags.VIRTUAL).any() for s in chosen)
     if not virtual and have_own_bytes(within):
-        copied = whole_fragments(chosen, within, init_boxes, read, keep_times)
-        why = "it is not in one of the fragments that are copied"
-        return copied.noting(unshown, ()).lacking(init_boxes, besides.outer, (), why)
-    made = _samples(chosen, init_boxes, read, source, keep_times, besides)
-    return made.noting(unshown, besides.findings)
+        copied = whole_fragments(chosen, within, init_boxes, read, keep_times, besides.outer)
+        return copied.noting(unshown)
+    made = clip_of_samples(chosen, init_boxes, read, source, keep_times, besides)
+    return made.noting(unshown)
 
 
 def _bytes_of(spans: Sequence[ClipSpan]) -> ByteRange:
@@ -516,8 +312,10 @@ def _progressive(
     stop: Any,
     init: bytes,
     source: Reader,
+    besides: Between,
     *,
     smart: bool = False,
+    removed: Removed = (),
 ) -> Clip | None:
     """A clip that presents exactly what is requested; None where sample tables cannot say it."""
     media = [track for track in tracks if track.kind not in BESIDE]
@@ -533,43 +331,56 @@ def _progressive(
     from_tick = max(ticks[0], min(ticks[1], ticks[2] - shortest))
     to_tick = max(round(min(_exact(stop), end) * timescale), from_tick + shortest)
     first, last = Fraction(from_tick, timescale), Fraction(to_tick, timescale)
+    kept = between_removed(first, last, removed, Fraction(1, timescale))
+    more: tuple[LeftOut, ...] = ()
     played = [track for track in paced if track.kind != "timecode"]
-    parts = [part for track in played if (part := part_of(track, first, last, timescale, source))]
-    boxes = parse(init)
+    if removed:
+        asked, kept = kept, without_help(played, kept, source)
+        more = gone_besides(asked, kept)
+        if not kept:
+            raise NoSyncSample("nothing would be left")
+        found = [rest_of(track, kept, timescale, source) for track in played]
+    else:
+        found = [part_of(track, first, last, timescale, source) for track in played]
+    parts = [part for part in found if part is not None]
+    boxes = source_boxes = parse(init)
     if unfit(parts, boxes):
         return None
     if parts:
         # Where no track has anything to show yet, the clip has not begun.
         waiting = min(part.edits[0][0] if part.edits[0][1] < 0 else 0 for part in parts)
         parts = [part.without_delay(waiting) for part in parts]
-        first += Fraction(waiting, timescale)
-        last = first + Fraction(max(part.duration for part in parts), timescale)
+        kept = later(kept, Fraction(waiting, timescale))
+        kept = lasting(kept, Fraction(max(part.duration for part in parts), timescale))
 
-    encoded = 0
-    lacks: tuple[str, ...] = ()
+    encoded, lacks = 0, tuple[LeftOut, ...]()
     if smart:
         parts, boxes, lacks = _without_hidden(parts, boxes, init, timescale, source)
         encoded = sum(len(part.made) for part in parts)
 
     def timecode(track: Track, trak: Box) -> PlannedTrack | str:
-        part = timecode_part(track, trak, first, last, timescale, source)
+        part = timecode_part(track, trak, kept, timescale, source)
         return part if isinstance(part, str) else unfit([part], boxes) or part
 
     beside = [t for t in tracks if t.kind == "timecode" or (media and t.kind == "hint")]
-    added, notes = _beside(beside, boxes, timecode)
+    added, notes = planned_beside(beside, boxes, timecode)
     parts += added
     if not parts:
         raise NoSyncSample("the file has none of the samples of this span")
-    stop_at = first + Fraction(max(part.duration for part in parts), timescale)
-    head, copied = clip_movie(parts, boxes, timescale, first)
+    kept = lasting(kept, Fraction(max(part.duration for part in parts), timescale))
+    plan = Plan((*parts,), between=besides, left_out=(*notes, *lacks))
+    head, copied, written = clip_movie(plan, boxes, timescale, kept)
+    why = "a progressive file has no place for it"
+    lost = plan.lacking(source_boxes, written, why, kept=kept)
     ids = tuple(part.track.id for part in parts)
-    notes = (*notes, *lacks)
-    return Clip(iter((head, copied)), first, stop_at, ids, False, True, notes, encoded, (head,))
+    first, last = kept[0].start, kept[-1].stop
+    blocks = iter((head, copied))
+    return Clip(blocks, first, last, ids, False, True, (*more, *lost), encoded, kept)
 
 
 def _without_hidden(
     parts: Sequence[PlannedTrack], boxes: Sequence[Box], init: bytes, timescale: int, source: Reader
-) -> tuple[list[PlannedTrack], tuple[Box, ...], tuple[str, ...]]:
+) -> tuple[list[PlannedTrack], tuple[Box, ...], tuple[LeftOut, ...]]:
     """Pictures next to the cuts re-encoded, the moov that describes them, and what they lack."""
     try:
         seamed = offered("seamed")
@@ -578,7 +389,7 @@ def _without_hidden(
     traks = traks_of(boxes)
     moovs: dict[int, Box] = {}
     changed: list[PlannedTrack] = []
-    lacks: list[str] = []
+    lacks: list[LeftOut] = []
     for part in parts:
         if part.track.kind == "video":
             trak = traks[part.track.id]
@@ -597,204 +408,7 @@ def _without_hidden(
     return changed, moov, tuple(lacks)
 
 
-def _samples(
-    chosen: Sequence[ClipSpan],
-    init: bytes,
-    read: Read,
-    source: Reader,
-    keep_times: bool,
-    besides: Between,
-) -> Clip:
-    """A clip of samples in fragments of our own, from the sync sample on.
-
-    Args:
-        besides: what stands between the samples of its span.
-    """
-    paced = [s for s in chosen if s.track.kind not in BESIDE] or chosen
-    beside = [
-        s.track for s in chosen if s.track.kind in BESIDE and paced[0].track.kind not in BESIDE
-    ]
-    chosen = paced
-    paced = [s for s in chosen if s.track.kind in ("video", "audio")] or chosen
-    cuts = [cut for s in paced if (cut := _cut(s, source)) is not None]
-    if not cuts:
-        raise NoSyncSample("the file ends before the samples of this span")
-    first = min(bound(c.track, c.samples.cts, min) for c in cuts)
-    rest = (_cut(s, source) for s in chosen if s not in paced)
-    cuts += [_trimmed(cut, first) for cut in rest if cut is not None]
-    last = max(bound(c.track, c.samples.cts + c.samples.duration, max) for c in cuts)
-    # Timecode begins with the first picture: sound may begin earlier, inside a frame.
-    pictures = [c for c in cuts if c.track.kind == "video"] or cuts
-    begin = min(bound(c.track, c.samples.cts, min) for c in pictures)
-    codes, left_out = _beside(
-        beside,
-        parse(init),
-        lambda track, trak: timecode_cut(track, trak, begin, last, source),
-    )
-    cuts += codes
-    ids = tuple(c.track.id for c in cuts)
-    back: dict[int, int] = {}
-    span = None
-    if not keep_times:
-        cuts = [decoded_sooner(cut) for cut in cuts]
-        firsts = [(c.track, int(c.samples.dts[0]), int(c.samples.cts.min())) for c in cuts]
-        origin, back = moves(firsts)
-        for code in codes:
-            # Its ticks may last as long as frames: it does not begin a tick late.
-            least = ceil(origin * code.track.timescale - delay(code.track))
-            back[code.track.id] = min(least, int(code.samples.dts[0]))
-        span = origin, last
-    boxes = parse(init)
-    traks = traks_of(boxes)
-    cuts = [_described(cut, traks.get(cut.track.id), read) for cut in cuts]
-    head = clip_init(
-        init,
-        set(ids),
-        delays=keep_times,
-        from_samples=True,
-        span=span,
-        boxes=boxes,
-        groups={one.track.id: descriptions_of_groups(one.groups) for one in cuts},
-    )
-    by = Fraction(0) if span is None else -span[0]
-    moved = [(event.arrives, event.moved(by).block) for event in besides.events]
-    body = _sample_fragments(cuts, back, moved)
-    made = Clip(chain(head, body), first, last, ids, False, left_out=left_out, head=tuple(head))
-    kept = [kind for cut in cuts for kind in inside_fragments(cut)]
-    return made.lacking(init, besides.everything, kept, "made fragments do not have it")
-
-
-def _beside(
-    tracks: Iterable[Track],
-    boxes: Sequence[Box],
-    make: Callable[[Track, Box], PlannedTrack | str],
-) -> tuple[list[PlannedTrack], tuple[str, ...]]:
-    """The results of timecode tracks, and which tracks are left out and why.
-
-    Args:
-        boxes: the source's ftyp and moov.
-        make: the result of a track and its trak, or why nothing is; "" where it has nothing.
-    """
-    added, notes = [], []
-    traks = traks_of(boxes)
-    for track in tracks:
-        part: PlannedTrack | str = "its samples name bytes of the source"
-        if track.kind == "timecode":
-            part = "the moov does not describe it"
-            if track.id in traks:
-                part = make(track, traks[track.id])
-        if not isinstance(part, str):
-            added.append(part)
-        elif part:
-            notes.append(track_left_out(track, part))
-    return added, tuple(notes)
-
-
 def _exact(seconds: Any) -> Fraction:
     if seconds in (float("inf"), float("-inf")):
         return Fraction(FAR if seconds > 0 else -FAR)
     return Fraction(*seconds.as_integer_ratio())
-
-
-def _cut(span: ClipSpan, source: Reader) -> PlannedTrack | None:
-    """The samples from the sync sample on, in decode order, up to the last that is shown.
-
-    Of a truncated file, those that are in it; None where that is not even the first.
-    """
-    samples = source.budget.take(span.track, span.first, span.last, span.first)
-    start = int(span.track.fragments.sample_start[span.first])
-    low = (span.sample or 0) - start
-    shown = np.flatnonzero(samples.cts[low:] < span.limit)
-    high = low + int(shown[-1]) + 1 if len(shown) else low + 1
-    outside = np.flatnonzero((samples.offset + samples.size)[low:high] > (source.size or FAR))
-    high = low + int(outside[0]) if len(outside) else high
-    if high == low:
-        return None
-    samples, numbers = samples.rows(slice(low, high)), start + np.arange(low, high)
-    sources = one_source(0, len(samples))
-    planned = PlannedTrack(span.track, samples, span.track.timescale, sources, numbers=numbers)
-    return without_empty(planned)
-
-
-def _trimmed(cut: PlannedTrack, first: Fraction) -> PlannedTrack:
-    """A text is shown for as long as it lasts: the part before the clip's first picture is cut."""
-    track, samples = cut.track, cut.samples
-    late = -(-(first * track.timescale - track.shift) // 1) - int(samples.cts[0])
-    if late <= 0 or late >= int(samples.duration[0]):
-        return cut
-    columns = {name: column.copy() for name, column in samples.columns().items()}
-    columns["dts"][0] += late
-    columns["cts"][0] += late
-    columns["duration"][0] -= late
-    return replace(cut, samples=SampleTable.of(columns))
-
-
-def _described(cut: PlannedTrack, trak: Box | None, read: Read) -> PlannedTrack:
-    """With the descriptions and groups of the samples, and what decrypts them.
-
-    Raises:
-        BuildError: what decrypts them cannot be found or moved.
-    """
-    groups = groupings_of(cut.track, trak, cut.source_numbers)
-    if trak is None:
-        return replace(cut, groups=groups)
-    numbers = described(cut.track, trak, cut.source_numbers)
-    planned = replace(cut, descriptions=numbers, groups=groups)
-    return replace(planned, protection=protected(trak, planned, read))
-
-
-LEAST_SECONDS = 1.0
-"""A fragment starts at a sync sample, at least so long after the one before."""
-
-
-def _sample_fragments(
-    cuts: Sequence[PlannedTrack],
-    back: Mapping[int, int],
-    events: Iterable[tuple[Fraction, Block]],
-) -> Iterator[Block]:
-    """The blocks of fragments with these samples.
-
-    Args:
-        cuts: at least one, each with at least one sample.
-        back: track_ID → ticks to take off decode times.
-        events: seconds of the source with which they come, in front of that fragment.
-
-    Raises:
-        BuildError: a value does not fit into a fragment.
-    """
-    bounds = _bounds(cuts)
-    edges = [np.array([0, *np.searchsorted(_seconds(c), bounds), len(c)]) for c in cuts]
-    planned = []
-    for cut in cuts:
-        if int(cut.durations.min()) < 0:
-            raise BuildError(
-                f"decode times of track {cut.track.id} fall back (negative-duration), and a clip "
-                "cannot say that",
-                path="moov/trak/mdia/minf/stbl/stts",
-                advice="make a fragmented view first (fragdex view), and the clip of that",
-            )
-        # a tfdt is a number of 64 bits: where times lie beyond, they go round as it does
-        earlier = (back.get(cut.track.id, 0) + (1 << 63)) % (1 << 64) - (1 << 63)
-        planned.append(cut.timed(cut.presentation - earlier, cut.decode - earlier, cut.durations))
-    in_front: dict[int, list[Block]] = {}
-    for arrives, event in events:
-        in_front.setdefault(bisect_right(bounds, arrives), []).append(event)
-    made = Fragments(planned, edges, explicit=True, events=in_front)
-    return (block for number in range(len(made)) for block in made.parts(number))
-
-
-def _bounds(cuts: Sequence[PlannedTrack]) -> list[float]:
-    """Decode times in seconds at which fragments start, but for the first."""
-    pace = next((c for c in cuts if c.track.kind == "video"), cuts[0])
-    starts = _seconds(pace)[pace.samples.sync]
-    bounds = []
-    last = starts[0] if len(starts) else 0.0
-    for at in starts[1:].tolist():
-        if at - last >= LEAST_SECONDS:
-            bounds.append(at)
-            last = at
-    return bounds
-
-
-def _seconds(cut: PlannedTrack) -> npt.NDArray[np.float64]:
-    return np.asarray(cut.decode / cut.timescale)

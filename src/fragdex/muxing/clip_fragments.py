@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from fragdex.boxes.limits import MAX_MOOV_SIZE
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, LimitExceeded, MalformedBox
 from fragdex.fragments.table import Int64, SampleTable
+from fragdex.record import record
 
 OFFSETS = range(-(1 << 31), 1 << 31)
 """What a data_offset can hold."""
@@ -374,7 +375,7 @@ TFXD = "6d1d9b0542d544e680e2141daff757b2"
 OBSOLETE = ("sidx", "ssix", "mfra", "moov", "ftyp")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Move:
     """What a clip changes in its fragments.
 
@@ -462,7 +463,7 @@ def decode_times(read: Read, place: ByteRange) -> dict[int, int]:
     return by_track
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Place:
     type: str
     start: int

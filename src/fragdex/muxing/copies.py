@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 from fragdex.boxes import Box, build, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, FormatError
-from fragdex.indexing.moov import plain_moov
-from fragdex.muxing.agreeing import agreeing
+from fragdex.indexing.moov import plain_init, plain_moov
 from fragdex.muxing.captions import Cues, with_captions
-from fragdex.muxing.census import LeftOut
-from fragdex.muxing.clip import Clip, Read, clip
+from fragdex.muxing.census import LeftOut, second_tracks
+from fragdex.muxing.clip import clip
+from fragdex.muxing.clip_span import Clip, Read
 from fragdex.muxing.embed import (
     MAX_MENDED,
     MENDING,
@@ -24,12 +23,14 @@ from fragdex.muxing.embed import (
     embed,
     joined,
     mended_box,
+    repeated,
     walked,
     whole,
 )
 from fragdex.muxing.media import media_type
-from fragdex.muxing.movie import agreeing_brands
+from fragdex.muxing.movie import agreeing, agreeing_brands
 from fragdex.muxing.view import Block, SourceRange, View
+from fragdex.record import record
 from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike, exact_time
 from fragdex.sources import Source
@@ -40,7 +41,7 @@ _AHEAD: Final = 16 << 10
 """Bytes of a remote source that are read at once: a moof comes with its header."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ClipRequest:
     """What a clip is to show.
 
@@ -52,6 +53,7 @@ class ClipRequest:
         init: the initialization segment, for segments that have none.
         period: number of the period; None: the one that shows this span, if one alone does.
         smart: re-encode the pictures next to the cuts, so that none is hidden.
+        removed: spans (stop exclusive) of which it has no sample.
     """
 
     start: TimeLike
@@ -62,6 +64,7 @@ class ClipRequest:
     init: bytes | None = None
     period: int | None = None
     smart: bool = False
+    removed: tuple[tuple[TimeLike, TimeLike], ...] = ()
 
 
 def clip_view(index: Index, source: Source, cut: ClipRequest) -> tuple[View, Clip]:
@@ -69,6 +72,7 @@ def clip_view(index: Index, source: Source, cut: ClipRequest) -> tuple[View, Cli
 
     Raises: as `fragdex.muxing.clip.clip`.
     """
+    removed = [(exact_time(low), exact_time(high)) for low, high in cut.removed]
     cut_clip = clip(
         index,
         _ahead(source),
@@ -81,10 +85,13 @@ def clip_view(index: Index, source: Source, cut: ClipRequest) -> tuple[View, Cli
         fragmented=cut.fragmented,
         period=cut.period,
         smart=cut.smart,
+        removed=removed,
     )
     span = [*map(str, map(exact_time, (cut.start, cut.stop))), sorted(cut_clip.tracks), cut.period]
     init = None if cut.init is None else hashlib.md5(cut.init, usedforsecurity=False).hexdigest()
-    recipe = ["clip", *span, cut.fragmented, cut.keep_times, init]
+    recipe: list[Any] = ["clip", *span, cut.fragmented, cut.keep_times, init]
+    if removed:
+        recipe.append([[str(start), str(stop)] for start, stop in removed])
     blocks = cut_clip.blocks
     if cut.smart:
         # Another encoder gives other bytes.
@@ -137,7 +144,8 @@ def copied(
     """
     placed = (SourceRange(0, b) if isinstance(b, ByteRange) else b for b in blocks)
     shown = [t for p in index.periods for t in p.tracks if tracks is None or t.id in tracks]
-    return View.of(media_type(shown), [index.file], recipe, placed, findings)
+    said = (*findings, *second_tracks(index))
+    return View.of(media_type(shown), [index.file], recipe, placed, said)
 
 
 def _ahead(source: Source) -> Read:
@@ -174,7 +182,7 @@ def faststart(index: Index, source: Source) -> tuple[View, bool]:
         raise BuildError("the size of the source is not known")
     edits, end, has_gaps = _moov_in_front(source, size)
     rest = f"what follows the last box ({size - end:,} bytes)"
-    gone = [LeftOut(rest, "it is no box")] if end < size else []
+    gone = [LeftOut(rest, "it is not a box")] if end < size else []
     is_true = not has_gaps and not any("stbl" in (one.path or "") for one in index.findings)
     return copied(index, joined(edits, end), ["faststart"], findings=gone), is_true
 
@@ -203,29 +211,32 @@ def _moov_in_front(source: Source, size: int) -> tuple[list[tuple[ByteRange, byt
         )
     part = boxes[moov][1]
     stored = whole(source.read, part)
-    plain = plain_moov(stored) if b"cmov" in stored[:64] else stored
+    unpacked = plain_moov(stored) if b"cmov" in stored[:64] else stored
+    plain = plain_init(unpacked)
     small, brands, has_gaps = _agreeing(plain, part.start, boxes, source)
-    if not is_behind and not brands and (plain is stored or not small):
+    gone = [(part, b"") for part in repeated(boxes)]
+    is_same = plain is unpacked and not brands and not gone
+    if not is_behind and is_same and (unpacked is stored or not small):
         return small, end, has_gaps
     given = _spliced(plain, part.start, small)
     place = (boxes[0][1].stop if types[0] == "ftyp" else 0) if is_behind else part.start
     others = [
         (MENDING[code], where, whole(source.read, where))
-        for number, (code, where) in enumerate(boxes)
-        if code in MENDING and number != moov
+        for code, where in boxes
+        if code in MENDING and code != "moov"
     ]
     rebuilt, made_others = given, [data for _, _, data in others]
     while True:
         edits = [(ByteRange(place, place), rebuilt), (part, b"")]
         edits += [(where, data) for (_, where, _), data in zip(others, made_others, strict=True)]
-        shifts = Shifts((where, len(data)) for where, data in [*edits, *brands])
+        shifts = Shifts((where, len(data)) for where, data in [*edits, *brands, *gone])
         before = [len(rebuilt), *map(len, made_others)]
         rebuilt = mended_box(given, part.start, shifts)
         made_others = [mend(data, where.start, shifts) for mend, where, data in others]
         if [len(rebuilt), *map(len, made_others)] == before:
             edits[0] = (edits[0][0], rebuilt)
             edits[2:] = [(w, d) for (_, w, _), d in zip(others, made_others, strict=True)]
-            return [*edits, *brands], end, has_gaps
+            return [*edits, *brands, *gone], end, has_gaps
 
 
 def _agreeing(

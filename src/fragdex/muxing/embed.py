@@ -8,7 +8,7 @@ one in front of a later fragment stays, since it counts from its own end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -492,6 +492,8 @@ def embed(
     # Before a later period stands what describes an earlier one.
     first_period = place <= min(moofs)
     gone = [part for code, part in front if code in REPLACED and first_period]
+    if len(index.periods) == 1:
+        gone += repeated([*front, *tail])
     fragments = ChangedFragments(read, moofs, default_sizes(governing))
     # What the fragments gain, and lose; all else between the new boxes and the end stays.
     grown = [*fragments.grown, *((part, -part.size) for part in gone)]
@@ -511,7 +513,7 @@ def embed(
         edits += obsolete(read, min(moofs), stop)
     lies = [part for code, part in tail if code == "mfra" and _is_lie(whole(read, part), moofs)]
     edits += [(part, b"") for part in lies]
-    outside = [*front, *(one for one in tail if one[1] not in lies)]
+    outside = [one for one in (*front, *tail) if one[1] not in [*lies, *gone]]
     shifts, boxes_mended = mended(read, outside, [*edits, *fragments.edits])
     return fragments.finished([*edits, *boxes_mended], shifts, size)
 
@@ -537,18 +539,24 @@ def _refuse_data_in_front(moofs: Moofs) -> None:
                 )
 
 
-def brands(read: Read, outside: Iterable[tuple[str, ByteRange]], is_relative: bool) -> list[Edit]:
+def brands(
+    read: Read,
+    outside: Iterable[tuple[str, ByteRange]],
+    is_relative: bool,
+    moov: Box | None = None,
+) -> list[Edit]:
     """The ftyp, where it does not list the brands that hold.
 
     Args:
         outside: boxes at the top level.
         is_relative: whether fragments have default-base-is-moof.
+        moov: whose composition offsets may need a brand.
     """
     edits: list[Edit] = []
     for code, part in outside:
         if code == "ftyp" and part.size < MAX_MENDED:
             box = parse_box(read(part))
-            told = agreeing_brands(with_relative(box) if is_relative else box, None)
+            told = agreeing_brands(with_relative(box) if is_relative else box, moov)
             if told is not box:
                 edits.append((part, build(told)))
     return edits
@@ -567,6 +575,22 @@ def obsolete(read: Read, start: int, stop: int) -> list[Edit]:
 def _stretches(period: Period, track: Track, duration: TimeLike, own: bool) -> Subsegments:
     ticks = floor_ticks(duration, track.timescale, NO_SHIFT)
     return subsegments(period, track.id, min_ticks=ticks, at_sync=exact_time(duration) > 0, own=own)
+
+
+def repeated(boxes: Sequence[tuple[str, ByteRange]]) -> list[ByteRange]:
+    """Each ftyp and moov after the first: a file has one (ISO/IEC 14496-12, 4.3, 8.2.1).
+
+    >>> repeated(
+    ...     [("ftyp", ByteRange(0, 8)), ("moov", ByteRange(8, 16)), ("moov", ByteRange(16, 24))]
+    ... )
+    [ByteRange(start=16, stop=24)]
+    """
+    types = [code for code, _ in boxes]
+    return [
+        part
+        for number, (code, part) in enumerate(boxes)
+        if code in ("ftyp", "moov") and code in types[:number]
+    ]
 
 
 def walked(read: Read, at: int, stop: int) -> Iterator[tuple[str, ByteRange]]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
@@ -32,10 +34,14 @@ from fragdex.boxes.fragments import (
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
-from fragdex.muxing.census import BoxKind
-from fragdex.muxing.plan import PlannedTrack
-from fragdex.muxing.view import Block, Scattered, SourceRange, sizes_of
+from fragdex.indexing import native
+from fragdex.muxing.between import by_segment
+from fragdex.muxing.plan import Plan, PlannedTrack, begins_of
+from fragdex.muxing.segmentation import reference
+from fragdex.muxing.view import Block, Interleaved, Scattered, SourceRange, sizes_of
 
+WHY: Final = "made fragments do not have it"
+"""Why what they have no place for is left out."""
 SYNC_FLAGS, OTHER_FLAGS = 0x02000000, 0x01010000
 """sample_depends_on 2 (on none), and 1 with sample_is_non_sync_sample (8.8.3.1)."""
 _WIDE: Final = 1 << 32
@@ -46,18 +52,21 @@ _MOOF, _TRAF, _TFDT = 24, 8, 20
 
 
 class Fragments:
-    """Fragments of some tracks.
+    """Fragments of a plan.
 
     Args:
-        media: the tracks; those that have no samples in a fragment are not in it.
+        plan: its tracks; those that have no samples in a fragment are not in it. Events stand in
+            front of the fragment with whose media they come.
         edges: of each track, the first sample of each fragment, and the end; equally many.
-        lead: bytes in front of each fragment.
+        lead: bytes in front of each fragment, or of those that are led.
         explicit: whether each value stands in the row of its sample, for readers that know no
             defaults.
         begins: decode time at which the first fragment says that it begins, before its samples do;
             None: with them. Players that take it for the time of the fragment are right then.
         first_number: sequence_number of the first fragment.
-        events: what stands in front of fragments besides, by their numbers.
+        stop: seconds at which what is known ends: events after it are left for later; None: the
+            last fragment has them.
+        led: numbers of the fragments with `lead`; None: all.
 
     Attributes:
         sizes: int64 bytes of each fragment, with what leads it.
@@ -68,25 +77,35 @@ class Fragments:
 
     def __init__(
         self,
-        media: Sequence[PlannedTrack],
+        plan: Plan,
         edges: Sequence[Int64],
         lead: bytes = b"",
         begins: int | None = None,
         first_number: int = 1,
         *,
         explicit: bool = False,
-        events: Mapping[int, Sequence[Block]] | None = None,
+        stop: Fraction | None = None,
+        led: Int64 | None = None,
     ) -> None:
+        media = plan.tracks
         self._tracks = [_Track(*one, explicit) for one in zip(media, edges, strict=True)]
         self._lead, self._first_number = lead, first_number
-        self._events = {} if events is None else events
+        self._events: Mapping[int, Sequence[Block]] = {}
+        if events := plan.between.events:
+            pace = reference(media)
+            times = begins_of(pace, edges[media.index(pace)])
+            self._events = by_segment(events, times, pace.timescale, stop)
         self._empty = b"" if begins is None else _empty(media[0].track.id, begins)
         payload = sum(track.payload for track in self._tracks)
         self.payload: Int64 = np.asarray(payload, np.int64)
         self._header = np.where(self.payload + 8 >= _WIDE, 16, 8)
         boxes = _MOOF + sum(track.boxes for track in self._tracks)
         self._moof: Int64 = np.asarray(boxes, np.int64)
-        self.sizes: Int64 = len(lead) + self._moof + self._header + self.payload
+        self.sizes: Int64 = self._moof + self._header + self.payload
+        self._led = np.full(len(self.sizes), led is None)
+        if led is not None:
+            self._led[led] = True
+        self.sizes += len(lead) * self._led
         self.sizes[:1] += len(self._empty)
         for number, blocks in self._events.items():
             self.sizes[number] += sizes_of(blocks)
@@ -103,8 +122,22 @@ class Fragments:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def parts(self, number: int) -> list[Block]:
-        """The parts of a fragment, by its number from 0."""
+    def parts(self, low: int, high: int | None = None) -> list[Block]:
+        """The parts of fragments, by the number of the first, from 0, and of the one after them.
+
+        Args:
+            high: None: of one.
+        """
+        stop = low + 1 if high is None else high
+        track, first, numbers = self._tracks[0], low == 0 and self._empty, range(low, stop)
+        is_led_later = bool(self._lead) and bool(self._led[low + 1 : stop].any())
+        is_alike = len(self._tracks) == 1 and track.is_alike and not is_led_later
+        if is_alike and not (self._events and any(n in self._events for n in numbers)):
+            lead = (self._lead if self._led[low] else b"") + (first or b"")
+            return track.fragments(lead, self._first_number + low, low, stop)
+        return [block for number in numbers for block in self._parts(number)]
+
+    def _parts(self, number: int) -> list[Block]:
         payload, header = int(self.payload[number]), int(self._header[number])
         at = int(self._moof[number]) + header
         trafs: list[Block] = []
@@ -121,16 +154,9 @@ class Fragments:
         mdat = struct.pack(">I4s", payload + 8, b"mdat")
         if header == 16:
             mdat = struct.pack(">I4sQ", 1, b"mdat", payload + 16)
-        ahead = [self._lead, *self._events.get(number, ()), b"" if number else self._empty]
+        lead = self._lead if self._led[number] else b""
+        ahead = [lead, *self._events.get(number, ()), b"" if number else self._empty]
         return [*_joined([*ahead, head, *trafs, mdat]), *media]
-
-
-def inside_fragments(media: PlannedTrack) -> Iterator[BoxKind]:
-    """What made fragments say of the samples of a track besides their times and places."""
-    for one in media.groups:
-        yield BoxKind(media.track.id, f"sbgp {one.kind}".rstrip())
-    if media.protection is not None:
-        yield from (BoxKind(media.track.id, name) for name in ("saiz", "saio"))
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -181,6 +207,7 @@ class _Track:
             self._sizes = np.broadcast_to(np.int64(media.unit), len(samples))
             self._durations = media.durations // media.counts
         self._bytes_before = np.concatenate([[0], np.cumsum(samples.size)])
+        self._source = int(media.source[0]) if len(media.source) else 0
         self._one_source = not (media.source[1:] != media.source[:-1]).any()
         self.payload: Int64 = np.diff(self._bytes_before[edges])
         # what is decided of all runs of samples at once, a traf each
@@ -208,7 +235,8 @@ class _Track:
             size = size + protection.boxes(low, high)
         for one in media.groups:
             size = size + one.sizes(low, high)
-        size = np.where(high > low, size, 0)
+        for parts in media.subsamples:
+            size = size + parts.sizes(low, high)
         self.boxes: Int64 = np.zeros(len(edges) - 1, np.int64)
         np.add.at(self.boxes, np.searchsorted(edges, low, side="right") - 1, size)
 
@@ -216,13 +244,17 @@ class _Track:
         """Whether the samples of runs share a value."""
         if least == most or self._explicit:
             return np.full(len(low), not self._explicit)
+        even = column[low] == column[np.minimum(low + 1, high - 1)]
+        if not (even & (high - low > 2)).any():
+            return even  # the second sample decides
         changes = _counted(column[1:] != column[:-1])
-        return changes[np.maximum(high - 1, low)] == changes[low]
+        return changes[high - 1] == changes[low]
 
     def _begins(self, edges: Int64) -> Int64:
         """Where trafs begin: at each fragment, and where another sample description is used."""
         if self._descriptions is None:
-            return np.unique(edges)
+            distinct: Int64 = edges[np.append(True, edges[1:] > edges[:-1])]
+            return distinct
         changes = np.flatnonzero(np.diff(self._descriptions)) + 1
         return np.unique(np.concatenate([edges, changes]))
 
@@ -231,15 +263,61 @@ class _Track:
         if self._explicit:
             return np.full(len(low), _MIXED)
         sync = self._media.samples.sync
-        before = _counted(sync)
-        count = before[high] - before[low]
-        first = sync[np.minimum(low, len(sync) - 1)]
+        if sync.all():
+            return np.full(len(low), _EVEN_SYNC)
+        numbers = np.flatnonzero(sync)
+        count = np.searchsorted(numbers, high) - np.searchsorted(numbers, low)
         kind: Int64 = np.select(
-            [count == high - low, (count == 1) & first, count == 0],
+            [count == high - low, (count == 1) & sync[low], count == 0],
             [_EVEN_SYNC, _FIRST_SYNC, _NO_SYNC],
             _MIXED,
         )
         return kind
+
+    @cached_property
+    def is_alike(self) -> bool:
+        """Whether its fragments are a traf each, and no more than its samples say."""
+        media = self._media
+        return (
+            native.compiled is not None
+            and not (self._explicit or media.unit or media.made)
+            and self._descriptions is None
+            and self._protection is None
+            and self._one_source
+        )
+
+    @cached_property
+    def _columns(self) -> tuple[Int64, ...]:
+        samples = self._media.samples
+        columns = samples.dts, self._durations, self._sizes, self._offsets, samples.offset
+        return tuple(np.ascontiguousarray(column, np.int64) for column in columns)
+
+    def fragments(self, lead: bytes, number: int, low: int, high: int) -> list[Block]:
+        """Fragments that are alike, in one pass.
+
+        Args:
+            lead: bytes in front of the first.
+            number: sequence_number of the first.
+            low, high: numbers of the first, and of the one after them.
+        """
+        media, edges = self._media, self._edges[low : high + 1]
+        after: tuple[bytes, ...] = ()
+        if media.groups or media.subsamples:
+            after = tuple(self._after(*both) for both in pairwise(edges))
+        made, start, size = native.moofs(
+            lead, number, media.track.id, edges, self._columns, media.samples.sync, after
+        )
+        source = self._source
+        if high - low > 1:
+            return [Interleaved(source, made, start, size)]
+        ranges = Scattered(source, start[1:], size[1:])
+        return [made, *(ranges.parts() if len(ranges.size) < 2 else [ranges])]
+
+    def _after(self, low: int, high: int) -> bytes:
+        """What stands after the trun of samples."""
+        media = self._media
+        groups = [one.sbgp(low, high) for one in media.groups]
+        return b"".join([*groups, *(one.box(low, high) for one in media.subsamples)])
 
     def traf(self, number: int, at: int, place: int) -> tuple[list[Block], list[Block], int]:
         """The trafs of a fragment, where their samples are, and bytes of these.
@@ -336,7 +414,7 @@ class _Track:
         keys: list[Block] = []
         if self._protection is not None:
             keys = self._protection.blocks(low, high, place + _TRAF + len(head))
-        behind = trun + b"".join(one.sbgp(low, high) for one in media.groups)
+        behind = trun + self._after(low, high)
         size = _TRAF + len(head) + sizes_of(keys) + len(behind)
         return [struct.pack(">I4s", size, b"traf") + head, *keys, behind]
 

@@ -8,7 +8,7 @@ are hidden there are needed by those after them, and get a tick each before the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from math import ceil, lcm
 from typing import Any, Final, Literal, TypeAlias
@@ -18,12 +18,15 @@ import numpy as np
 from fragdex.boxes import Box, build, parse
 from fragdex.errors import BuildError
 from fragdex.fragments.table import FAR, FragmentTable, Int64, SampleTable, SyncTable
-from fragdex.muxing.between import Event
-from fragdex.muxing.groups import Grouping, groupings_of, joined_groupings
+from fragdex.muxing.between import Between
+from fragdex.muxing.census import LeftOut
+from fragdex.muxing.groups import groupings_of, joined_groupings
 from fragdex.muxing.movie import protected_entries, traks_of, with_next_id
-from fragdex.muxing.plan import PlannedTrack, taking_off
+from fragdex.muxing.plan import Plan, PlannedTrack, taking_off
 from fragdex.muxing.segmentation import cut, reference
 from fragdex.muxing.segments import Segments, descriptions_of
+from fragdex.muxing.subsamples import joined_subsamples, with_subsamples
+from fragdex.record import record
 from fragdex.seeking.model import Track
 from fragdex.seeking.times import TimeLike, exact_time
 
@@ -33,28 +36,27 @@ _BIT_RATES: Final = ("bufferSizeDB", "maxBitrate", "avgBitrate", "ES_ID")
 """What an esds says of one recording and not of its configuration."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Piece:
     """A period of a file, as a part of a timeline.
 
     Attributes:
         number: from 0, in the order of the timeline.
         name: of the file, for messages.
-        source: number of the file.
-        init: its ftyp and moov.
-        media: its tracks.
-        events: of the file, at its own times.
+        plan: of it alone.
     """
 
     number: int
     name: str
-    source: int
-    init: bytes
-    media: tuple[PlannedTrack, ...]
-    events: tuple[Event, ...] = ()
+    plan: Plan
+
+    @property
+    def media(self) -> tuple[PlannedTrack, ...]:
+        """Its tracks."""
+        return self.plan.tracks
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class JoinedTrack:
     """Tracks of several pieces that are one track of the timeline.
 
@@ -138,7 +140,7 @@ def _describe(lane: JoinedTrack, pieces: Sequence[Piece]) -> None:
         media = lane.members.get(piece.number)
         if media is None:
             continue
-        trak = traks_of(parse(piece.init)).get(media.track.id)
+        trak = traks_of(parse(piece.plan.init)).get(media.track.id)
         own = descriptions_of(trak, media)
         if trak is not None and protected_entries(trak):
             raise BuildError(
@@ -253,8 +255,8 @@ def segments_of(pieces: Sequence[Piece], starts: Starts, seconds: Fraction | Non
         NoSyncSample: a track has no sync sample.
     """
     *early, last = pieces
-    cut_off = [replace(p, media=tuple(map(_without_rest, p.media))) for p in early]
-    pieces = [*cut_off, last]
+    cut_off = (replace(p.plan, tracks=tuple(map(_without_rest, p.media))) for p in early)
+    pieces = [*(replace(p, plan=plan) for p, plan in zip(early, cut_off, strict=True)), last]
     lanes = lanes_of(pieces)
     begins = _starts(pieces, starts)
     placed = [_Placed(lane, begins, starts is None, pieces) for lane in lanes]
@@ -279,13 +281,28 @@ def segments_of(pieces: Sequence[Piece], starts: Starts, seconds: Fraction | Non
     cuts = [
         np.append(np.concatenate(list_), len(one)) for list_, one in zip(edges, joined, strict=True)
     ]
-    return Segments(
-        _init(pieces[0].init, lanes),
-        joined,
-        seconds,
-        cuts,
-        events=[one.moved(at) for p, at in zip(pieces, begins, strict=True) for one in p.events],
+    init = _init(pieces[0].plan.init, lanes)
+    between = [
+        (piece.plan.between.moved(at), piece.plan.init, _ids(piece, lanes))
+        for piece, at in zip(pieces, begins, strict=True)
+    ]
+    plan = Plan(
+        tuple(joined),
+        init,
+        Between.joined(between, init),
+        tuple(
+            LeftOut(f"{p.name}: {one.what}", one.why)
+            for p in pieces
+            for one in (*p.plan.left_out, *p.plan.between.findings)
+        ),
     )
+    return Segments(plan, seconds, cuts)
+
+
+def _ids(piece: Piece, lanes: Sequence[JoinedTrack]) -> dict[int, int]:
+    """track_ID of each track of a piece → that on the timeline."""
+    own = ((lane.members.get(piece.number), lane.id) for lane in lanes)
+    return {media.track.id: number for media, number in own if media is not None}
 
 
 def _starts(pieces: Sequence[Piece], starts: Starts) -> list[Fraction]:
@@ -394,6 +411,7 @@ class _Placed:
             self.bases.append(at)
             at += len(self.parts.get(piece.number, ()))
         parts = list(self.parts.values())
+        said = [_said(lane.members[n], pieces[n], part) for n, (_, _, part) in moved.items()]
         described = np.concatenate([lane.described[n][part] for n, (_, _, part) in moved.items()])
         self.joined = PlannedTrack(
             self._track,
@@ -402,12 +420,8 @@ class _Placed:
             np.concatenate([one.source for one in parts]),
             taking_off(late),
             descriptions=None if (described == 1).all() else described,
-            groups=joined_groupings(
-                [
-                    (len(one), _groupings(lane.members[n], pieces[n], part))
-                    for n, (one, _, part) in moved.items()
-                ]
-            ),
+            groups=joined_groupings([(len(one.samples), one.groups) for one in said]),
+            subsamples=joined_subsamples([(len(one.samples), one.subsamples) for one in said]),
             end=max(one.end for one in parts),
         )
 
@@ -481,10 +495,12 @@ class _Placed:
         return media, before
 
 
-def _groupings(media: PlannedTrack, piece: Piece, part: slice) -> tuple[Grouping, ...]:
-    """The groups of some samples of a piece's track."""
-    trak = traks_of(parse(piece.init)).get(media.track.id)
-    return groupings_of(media.track, trak, media.source_numbers[part])
+def _said(media: PlannedTrack, piece: Piece, part: slice) -> PlannedTrack:
+    """Some samples of a piece's track, with their groups and parts."""
+    trak = traks_of(parse(piece.plan.init)).get(media.track.id)
+    trafs = piece.plan.between.trafs
+    groups = groupings_of(media.track, trak, media.source_numbers, trafs)
+    return with_subsamples(replace(media, groups=groups), trak, trafs).rows(part)
 
 
 def _delay(media: PlannedTrack) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from itertools import chain
 from math import inf
 from typing import Any, Final, Literal, TypeAlias
 
@@ -16,11 +16,12 @@ from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
 from fragdex.muxing.between import between
-from fragdex.muxing.census import BoxKind, LeftOut
+from fragdex.muxing.census import LeftOut, second_tracks
 from fragdex.muxing.copies import ClipRequest, clip_view, faststart
 from fragdex.muxing.joined_files import Piece, Starts, segments_of
 from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of_each, media_type
 from fragdex.muxing.movie import traks_of
+from fragdex.muxing.plan import Plan
 from fragdex.muxing.segments import STYP, Segments, completed, seconds_of
 from fragdex.muxing.view import Sources, View, one_for_each
 from fragdex.seeking.model import Index, Period, Track
@@ -99,6 +100,7 @@ def clip(
     stop: TimeLike = inf,
     *,
     tracks: Iterable[int] | None = None,
+    without: Iterable[tuple[TimeLike, TimeLike]] = (),
     at_key_frame: bool = False,
     smart: bool = False,
     period: int | None = None,
@@ -111,6 +113,10 @@ def clip(
         start: first moment, inclusive, a time as `Track.seek` takes it.
         stop: likewise, exclusive; infinity: to the end.
         tracks: track ids; None: all.
+        without: spans (start inclusive, stop exclusive) that are removed: no sample of theirs is in
+            the file. What cannot be decoded without them is gone, too: pictures between the end of
+            a span and the next sync sample, those before one that need pictures of it, and the
+            sound of the same moments. Findings of the view say from when to when (`left-out`).
         at_key_frame: begin at the sync sample at or before `start`, in fragments, for readers that
             do not know edit lists; False: exactly the span is shown, by an edit list.
         smart: re-encode the pictures next to the cuts, so that it hides none (AVC, HEVC, AV1 and
@@ -119,14 +125,21 @@ def clip(
         source: the media of an index; None: where the index says.
 
     Raises: as `view`; ValueError: `stop` is not after `start`; TypeError: a smart cut begins at no
-        key frame; BuildError: the pictures cannot be re-encoded.
+        key frame, and nothing is removed from it or from fragments; BuildError: the pictures cannot
+        be re-encoded, or only fragments can hold the rest.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
     >>> made = clip(movie(8, samples=5, fps=5), 1.5, "0:03")
     >>> fragdex.index(made).duration
     1.5
+    >>> shorter = clip(movie(8, samples=5, fps=5), without=[(1, 2.5), ("0:06", "0:07")])
+    >>> fragdex.index(shorter).duration, shorter.findings
+    (5.0, ('2.500 – 3.000 is left out: its pictures need some that are removed (left-out)',))
     """
+    removed = tuple(without)
+    if removed and (smart or at_key_frame):
+        raise TypeError("without: such a clip hides nothing: smart and at_key_frame do not apply")
     if smart and at_key_frame:
         raise TypeError("smart cuts hide no pictures: at_key_frame does not apply")
     index, media = index_and_media(what, source, "clip")
@@ -140,6 +153,7 @@ def clip(
         stop=stop,
         exact=not at_key_frame,
         period=period,
+        without=removed,
     )
     return view.with_media(lasting(what, media))
 
@@ -207,6 +221,7 @@ def described(
     number: int = 0,
     period: int | None = None,
     starts: Starts = None,
+    without: Iterable[tuple[TimeLike, TimeLike]] = (),
 ) -> View:
     """A view of any kind; `view`, `clip`, `join` and `Package` are what users call.
 
@@ -239,6 +254,7 @@ def described(
         starts: where files begin on a timeline: None: each after the previous one, without gaps;
             "source": at their own presentation times, relative to the first, with gaps; or a
             time for each.
+        without: of a clip, spans that are removed.
 
     Raises:
         ValueError: an unknown kind, an invalid time, or several indexes for a kind of one.
@@ -283,6 +299,7 @@ def described(
                 fragmented=not exact,
                 period=period,
                 smart=smart and kind == "clip",
+                removed=tuple(without) if kind == "clip" else (),
             )
             return clip_view(index, opened, shown)[0]
         governing = period_of(index, period)
@@ -291,20 +308,19 @@ def described(
         traks = traks_of(parse(init))
         empty: list[LeftOut] = []
         media = media_of_each(chosen, empty, named=ids is not None, size=index.file.size)
-        media = [completed(one, traks.get(one.track.id), opened.read) for one in media]
         besides = between(governing, opened.read, size=index.file.size, remote=opened.remote)
-    parts = Segments(
-        init,
-        media,
-        seconds_of(segment_duration),
-        head=b"" if kind == "fragmented" else STYP,
-        events=besides.events,
-    )
+        planned = (
+            completed(one, traks.get(one.track.id), opened.read, trafs=besides.trafs)
+            for one in media
+        )
+        left_out = [*left_out_of_fragments(governing)] if ids is None else []
+        left_out += [*empty, *second_tracks(index)]
+        plan = Plan((*planned,), init, besides, (*left_out,))
+    head = b"" if kind == "fragmented" else STYP
+    parts = Segments(plan, seconds_of(segment_duration), head=head)
     recipe = [kind, [one.track.id for one in media], governing.number, _text(segment_duration)]
     if kind == "fragmented":
-        tracks_left = left_out_of_fragments(governing) if ids is None else ()
-        left_out = [*tracks_left, *empty, *parts.left_out(besides.everything), *besides.findings]
-        return parts.whole([index.file], recipe, findings=left_out)
+        return parts.whole([index.file], recipe)
     if kind == "init":
         return View(
             parts.media_type, [index.file], recipe, [len(parts.init)], lambda _: [parts.init]
@@ -341,8 +357,6 @@ def _timeline(
 ) -> View:
     several = given if isinstance(given, (list, tuple)) or given is None else [given]
     pieces: list[Piece] = []
-    left_out: list[LeftOut] = []
-    lacking: Counter[BoxKind] = Counter()
     with Sources([index.file for index in indexes], several) as sources:
         for number, index in enumerate(indexes):
             size = index.file.size
@@ -362,19 +376,14 @@ def _timeline(
                 besides = between(
                     period, opened.read, size=size, source=number, remote=opened.remote
                 )
-                not_here = [*left_out_of_fragments(period)] if ids is None else []
-                left_out += (
-                    LeftOut(f"{name}: {one.what}", one.why)
-                    for one in [*not_here, *empty, *besides.findings]
-                )
-                lacking += besides.everything
-                events = tuple(besides.events)
-                pieces.append(Piece(len(pieces), name, number, init, tuple(media), events))
+                not_here = left_out_of_fragments(period) if ids is None else ()
+                plan = Plan((*media,), init, besides, (*not_here, *empty, *second_tracks(index)))
+                pieces.append(Piece(len(pieces), name, plan))
     if not pieces:
         raise ValueError("a timeline needs at least one index")
     joined = segments_of(pieces, starts, seconds_of(seconds))
     begin = starts if isinstance(starts, str) else [str(exact_time(at)) for at in starts or ()]
-    recipe = ["timeline", [[m.track.id for m in p.media] for p in pieces], begin, _text(seconds)]
-    kind = media_type(media.track for piece in pieces for media in piece.media)
-    left_out += joined.left_out(lacking)
-    return joined.whole([index.file for index in indexes], recipe, kind, left_out)
+    tracks = [[media.track for media in piece.plan.tracks] for piece in pieces]
+    recipe = ["timeline", [[one.id for one in part] for part in tracks], begin, _text(seconds)]
+    kind = media_type(chain.from_iterable(tracks))
+    return joined.whole([index.file for index in indexes], recipe, kind)

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -122,7 +122,7 @@ def grouped(track: Track) -> tuple[SampleTable, int] | None:
     """
     table = track.fragments
     count = track.sample_count
-    alike = track.kind == "audio" and track.info.encryption is None
+    alike = track.kind == "audio" and not track.is_encrypted()
     if not alike or count is None or count < GROUPED_FROM:
         return None
     virtual = (table.flags & FragmentFlags.VIRTUAL) != 0
@@ -179,14 +179,46 @@ _FINEST: Final = 10_000_000
 """Ticks a second: browsers count microseconds."""
 
 
+class Before(NamedTuple):
+    """What samples of a track that grows owe to those before them, which are not there.
+
+    Attributes:
+        moved: ticks by which their times continue those of an earlier clock.
+        media_time: ticks that the edit list takes off.
+        anchor: number of a sample, from 0.
+        decode: decode time of that one, in ticks.
+    """
+
+    moved: int
+    media_time: int
+    anchor: int
+    decode: int
+
+    @classmethod
+    def of(cls, media: PlannedTrack, first: int, anchor: int) -> Before | None:
+        """What is known when the samples before `first` go; None: not all of it is.
+
+        Args:
+            media: of a track from `media_of`, as it grows.
+            first: number of the sample that will be the first one.
+            anchor: number of a sample after it whose decode time nothing changes any more.
+        """
+        if media.hidden or media.unit or media.numbers is not None:
+            return None
+        source = media.track.samples.cts[first] + round(media.track.shift)
+        moved = int(media.presentation[first]) - int(source)
+        return cls(moved, media.media_time, anchor - first, int(media.decode[anchor]))
+
+
 def media_of(
     track: Track,
     *,
     size: int | None = None,
     source: int = 0,
     growing: bool = False,
-    from_zero: bool = False,
+    for_players: bool = False,
     grouping: bool = True,
+    before: Before | None = None,
 ) -> PlannedTrack:
     """A track's samples on the timeline of fragments.
 
@@ -199,9 +231,11 @@ def media_of(
         source: its number.
         growing: whether what follows must not change the known times: how long
             pictures wait because others are decoded before them is that of the first second.
-        from_zero: whether pictures that the edit list hides at the beginning have a tick each from
-            time 0 on, for players that drop what is before it.
+        for_players: whether pictures that the edit list hides at the beginning have a tick each
+            from time 0 on, for players that drop what is before it; and where the clock of
+            fragments falls back, or jumps by more than an hour, times continue as if it had not.
         grouping: whether a row may stand for many samples of raw sound.
+        before: of a track that grows, what was known of it before its first samples were left out.
 
     Raises:
         InexactIndex: the index does not know the track's samples.
@@ -240,7 +274,9 @@ def media_of(
     if not len(samples):
         raise NoSyncSample(f"track {track.id} has no samples that are shown")
     _refuse_many(len(samples), track.id)
-    presentation = samples.cts + round(track.shift)
+    presentation = samples.cts + (round(track.shift) + (0 if before is None else before.moved))
+    if for_players and not unit:
+        presentation = _continuous(track, samples, samples_kept, presentation)
     # most tracks are in order, and those with the most samples
     rises = bool((presentation[1:] >= presentation[:-1]).all())
     order: Int64 | slice = slice(None) if rises else np.argsort(presentation, kind="stable")
@@ -249,11 +285,12 @@ def media_of(
     if int(presentation[latest]) + last <= 0:
         raise NoSyncSample(_why_hidden(track))
     finer, hidden = 1, 0
-    if from_zero and track.kind == "video" and int(presentation.min()) < 0:
+    is_first = before is None
+    if for_players and is_first and track.kind == "video" and int(presentation.min()) < 0:
         presentation, finer, hidden = _from_zero(presentation, order, last, track.timescale)
         last *= finer
     waits: int | None
-    if isinstance(order, slice):
+    if isinstance(order, slice) and is_first:
         # each is decoded when it is presented, or as much later as the first one is hidden
         durations = np.diff(presentation, append=presentation[-1] + last)
         waits = max(-int(presentation[0]), 0)
@@ -263,14 +300,17 @@ def media_of(
         durations[order] = np.diff(presentation[order], append=presentation[latest] + last)
         decode = np.cumsum(durations)
         decode -= durations
-        decode += max(int(presentation[order[0]]), 0)
-        waits = None
+        if before is None:
+            decode += max(int(presentation.min()), 0)
+        else:
+            decode += before.decode - int(decode[before.anchor])
+        waits = None if before is None else before.media_time
     first = len(samples)
-    if growing:
+    if growing and is_first:
         first = _first_second(samples.sync, presentation, track.timescale * finer)
     media_time = max(0, int((decode - presentation)[:first].max())) if waits is None else waits
     end = int(presentation[latest]) + last
-    settled = not growing or first < len(samples)
+    settled = not growing or not is_first or first < len(samples)
     planned = PlannedTrack(
         track,
         samples,
@@ -307,6 +347,33 @@ def _cut(samples: SampleTable, row: int, more: int, unit: int) -> SampleTable:
     ticks = int(samples.duration[row]) // (int(samples.size[row]) // unit)
     columns["size"][row], columns["duration"][row] = more * unit, more * ticks
     return SampleTable.of(columns)
+
+
+_FALLS_BACK: Final = Fraction(1, 4)
+_JUMPS: Final = 3600
+"""Seconds that a fragment begins before the one before it ends, or after it: the clock is wrong."""
+
+
+def _continuous(
+    track: Track, samples: SampleTable, numbers: Int64 | None, presentation: Int64
+) -> Int64:
+    """Times where those that fall back, or jump far ahead, follow what came before."""
+    rows = track.fragments
+    firsts = rows.sample_start[(rows.flags & FragmentFlags.VIRTUAL) == 0]
+    if numbers is not None:
+        firsts = np.searchsorted(numbers, firsts)
+    firsts = np.unique(firsts[(firsts > 0) & (firsts < len(samples))])
+    if not len(firsts):
+        return presentation
+    before, scale = firsts - 1, track.timescale
+    ends = samples.dts[before] + np.clip(samples.duration[before], 0, scale)
+    steps = samples.dts[firsts] - ends
+    wrong = (steps < -int(_FALLS_BACK * scale)) | (steps > _JUMPS * scale)
+    if not wrong.any():
+        return presentation
+    moved = np.zeros(len(presentation), np.int64)
+    moved[firsts[wrong]] = -steps[wrong]
+    return presentation + np.cumsum(moved)
 
 
 def _from_zero(

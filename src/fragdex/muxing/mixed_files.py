@@ -18,10 +18,12 @@ from fragdex.errors import BuildError, NoSyncSample, TrackNotFound
 from fragdex.formats.subsegments import period_of
 from fragdex.fragments.table import FragmentTable, SampleTable
 from fragdex.indexing.moov import plain_init
+from fragdex.muxing.between import Between, between
+from fragdex.muxing.census import LeftOut
 from fragdex.muxing.clip import clip
 from fragdex.muxing.media import KEPT, left_out_of_fragments, media_of, media_type
-from fragdex.muxing.movie import track_id, traks_of, with_next_id
-from fragdex.muxing.plan import PlannedTrack, least_from
+from fragdex.muxing.movie import references, track_id, traks_of, with_next_id
+from fragdex.muxing.plan import Plan, PlannedTrack, least_from
 from fragdex.muxing.segments import Segments, completed, seconds_of
 from fragdex.muxing.view import Block, Scattered, Sources, View
 from fragdex.seeking.model import Index, Period
@@ -100,9 +102,13 @@ def _exact_clip(
     whole = Index(known_size, indexes[0].how, [period], findings=findings)
 
     def read(part: ByteRange) -> bytes:
-        number = bisect_right(bases, part.start) - 1
-        base = bases[number]
-        return sources.source(number).read(ByteRange(part.start - base, part.stop - base))
+        pieces, at = [], part.start
+        while at < part.stop:
+            number = bisect_right(bases, at) - 1
+            base, stop = bases[number], min(part.stop, bases[number + 1])
+            pieces.append(sources.source(number).read(ByteRange(at - base, stop - base)))
+            at = stop
+        return b"".join(pieces)
 
     init = _together(inits)
     remote = any(sources.source(number).remote for number in range(len(known)))
@@ -211,34 +217,38 @@ def muxed(
         raise ValueError(f"the stretch has to end after it starts: {start} to {stop}")
     media: list[PlannedTrack] = []
     inits = []
-    left_out: list[str] = []
+    left_out: list[LeftOut] = []
+    besides: list[Between] = []
     with Sources([index.file for index in indexes], source) as sources:
         wanted = None if tracks is None else _known(indexes, tracks)
         for number, (index, every) in enumerate(zip(indexes, _numbered(indexes), strict=True)):
-            period = period_of(index, None)
+            period, opened, size = period_of(index, None), sources.source(number), index.file.size
             left_out += left_out_of_fragments(period) if wanted is None else ()
-            if period.movie.chapters:
-                left_out.append("the chapter list is left out: it is that of one file")
-            ids = {}
+            init = _init(opened, period)
+            traks, ids = traks_of(parse(init)), {}
+            found = between(period, opened.read, size=size, source=number, remote=opened.remote)
             for track in period.tracks:
                 if _is_kept(track) and (wanted is None or every[track.id] in wanted):
                     ids[track.id] = every[track.id]
-                    one = media_of(track, size=index.file.size, source=number)
+                    one = media_of(track, size=size, source=number)
+                    one = completed(one, traks.get(track.id), opened.read, trafs=found.trafs)
                     media.append(replace(one, track=_renumbered(track, ids[track.id])))
-            inits.append((_init(sources.source(number), period), ids))
+            inits.append((init, ids))
+            besides.append(found.within(begin, end))
+            left_out += found.findings
     known = [index.file for index in indexes]
     shown = [one for one in (_stretch(one, begin, end) for one in media) if one is not None]
     if not shown:
         raise NoSyncSample(f"no video, audio or text is shown from {start} to {stop}")
     init = _together(inits)
-    traks = traks_of(parse(init))
-    shown = [completed(one, traks.get(one.track.id)) for one in shown]
-    segments = Segments(init, shown, seconds_of(segment_duration))
+    parts = [(one, *head) for one, head in zip(besides, inits, strict=True)]
+    plan = Plan((*shown,), init, Between.joined(parts, init), (*left_out,))
+    segments = Segments(plan, seconds_of(segment_duration))
     length = "all" if segment_duration is None else str(seconds_of(segment_duration))
     recipe = ["muxed", str(begin), str(end), length]
     if wanted is not None:
         recipe.append(str(sorted(wanted)))
-    return segments.whole(known, recipe, findings=left_out)
+    return segments.whole(known, recipe)
 
 
 def _known(indexes: Sequence[Index], tracks: Collection[int]) -> set[int]:
@@ -284,6 +294,7 @@ def _together(inits: Sequence[tuple[bytes, dict[int, int]]]) -> bytes:
         first = first or boxes
         own = (box for box in moov.children if box.type == "trak" and track_id(box) in ids)
         traks += [_trak(box, ids) for box in own]
+        traks += (box for box in moov.children if box.type == "pssh")
     pieces = []
     for box in first:
         if box.type == "moov":
@@ -296,12 +307,23 @@ def _together(inits: Sequence[tuple[bytes, dict[int, int]]]) -> bytes:
 
 
 def _trak(trak: Box, ids: dict[int, int]) -> Box:
-    """A trak under its new track_ID; references into its own file lead nowhere here."""
-    children = [
-        child.replace(track_ID=ids[track_id(trak)]) if child.type == "tkhd" else child
-        for child in trak.children
-        if child.type != "tref"
-    ]
+    """A trak under its new track_ID, with the references to tracks that are here."""
+    children = []
+    for child in trak.children:
+        if child.type == "tkhd":
+            child = child.replace(track_ID=ids[track_id(trak)])
+        elif child.type == "tref":
+            child = references(child, {*ids})
+            named = [
+                one.replace(track_IDs=[ids[int(n)] for n in one["track_IDs"]])
+                if "track_IDs" in one
+                else one
+                for one in child
+            ]
+            child = child.replace(children=named)
+            if not named:
+                continue
+        children.append(child)
     return trak.replace(children=children)
 
 

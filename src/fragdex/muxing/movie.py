@@ -1,12 +1,13 @@
-"""The initialization segment of a clip, and the chapter list for its span.
+"""The ftyp and moov of an output: of a clip, with the chapters of its span; of a copy.
 
-What says how long the source was, or where its samples lie, goes; the rest stays.
+Of a clip's, what says how long the source was, or where its samples lie, goes; the rest stays. A
+copy is made box by box, with what its muxer got wrong: players believe its durations and the next
+track_ID, so that `agreeing` makes them true; all else of it stays as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from functools import cache
 from math import ceil, floor
 from types import MappingProxyType
@@ -18,29 +19,36 @@ from fragdex.boxes import Box, build, find, find_all, make_box, parse
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
 from fragdex.fragments.track_info import DESCRIPTION
+from fragdex.indexing.codecs import encrypted_entries
+from fragdex.muxing.kept import Kept
 from fragdex.seeking.model import Track
 
 SECOND: Final = 10_000_000
 """Starts count in units of 100 ns (Nero chapters)."""
 
+_UNKNOWN: Final = ((1 << 32) - 1, (1 << 64) - 1)
+"""Durations that nobody knows (ISO/IEC 14496-12, 8.2.2)."""
+_WIDE: Final = (1 << 32) - 1
+_MOST_SAMPLES: Final = 10_000_000
 
-def with_chapters(udta: Box, start: Fraction, stop: Fraction) -> Box:
-    """User data of a movie whose chapters are those from `start` to `stop`, moved to begin at 0.
 
-    The chapter that is on at `start` begins at 0. A list that would be empty, and one that cannot
-    be read, goes.
+def with_chapters(udta: Box, kept: Kept) -> Box:
+    """User data of a movie whose chapters are those of an output, at its times.
+
+    The chapter that is on where a span starts begins there. A list that would be empty, and one
+    that cannot be read, goes.
 
     Args:
         udta: of the source's moov; without a chapter list, it stays as it is.
-        start, stop: seconds of the source's presentation, stop exclusive.
+        kept: what the output shows.
 
-    >>> with_chapters(Box("udta", {}), Fraction(0), Fraction(1)).children
+    >>> with_chapters(Box("udta", {}), ()).children
     ()
     """
     children: list[Box] = []
     for child in udta.children:
         if child.type == "chpl":
-            rows = [] if child.opaque else _moved(child["chapters"], start, stop)
+            rows = [] if child.opaque else _moved(child["chapters"], kept)
             if not rows:
                 continue
             child = child.replace(chapters=rows)
@@ -48,14 +56,47 @@ def with_chapters(udta: Box, start: Fraction, stop: Fraction) -> Box:
     return udta.replace(children=children) if udta.children else udta
 
 
-def _moved(rows: Any, start: Fraction, stop: Fraction) -> list[dict[str, Any]]:
-    first, last = floor(start * SECOND), ceil(stop * SECOND)
-    shown = max((at for row in rows if (at := int(row["start"])) <= first), default=first)
+def spanning(boxes: Sequence[Box], kept: Kept | None) -> Sequence[Box]:
+    """The boxes of a file with the chapters of an output alone.
+
+    Args:
+        boxes: ftyp, moov and more.
+        kept: as `with_chapters` takes it; None: all.
+
+    >>> spanning((), None)
+    ()
+    """
+    if kept is None:
+        return boxes
     return [
-        {"start": max(int(row["start"]) - first, 0), "title": row["title"]}
-        for row in rows
-        if shown <= int(row["start"]) < last
+        box.replace(children=[_chaptered(child, kept) for child in box])
+        if box.type == "moov"
+        else box
+        for box in boxes
     ]
+
+
+def _chaptered(box: Box, kept: Kept) -> Box:
+    """User data with the chapters of an output; as it is where they cannot be read."""
+    if box.type != "udta" or any(one.opaque for one in box.find_all("chpl")):
+        return box
+    return with_chapters(box, kept)
+
+
+def _moved(rows: Any, kept: Kept) -> list[dict[str, Any]]:
+    moved = []
+    on: int | None = None
+    for span in kept:
+        first, last = floor(span.start * SECOND), ceil(span.stop * SECOND)
+        earlier = floor(span.earlier * SECOND)
+        shown = max((at for row in rows if (at := int(row["start"])) <= first), default=first)
+        for row in rows:
+            at = int(row["start"])
+            # one that continues after what was removed has begun already
+            if shown <= at < last and at != on:
+                moved.append({"start": max(at, first) - earlier, "title": row["title"]})
+                on = at
+    return moved
 
 
 BRANDS = ("iso6", "mp41")
@@ -96,7 +137,7 @@ def clip_init(
     *,
     delays: bool,
     from_samples: bool,
-    span: tuple[Fraction, Fraction] | None = None,
+    kept: Kept | None = None,
     boxes: Sequence[Box] | None = None,
     groups: Mapping[int, Sequence[Box]] = MappingProxyType({}),
 ) -> list[bytes]:
@@ -108,8 +149,7 @@ def clip_init(
         delays: keep the empty edits that edit lists begin with.
         from_samples: the samples of the moov become fragments: sample tables are emptied, an mvex
             is made.
-        span: seconds of the source's presentation that become the clip, which begins at 0; None:
-            the times of chapters stay.
+        kept: what the clip shows of the source; None: the times of chapters stay.
         boxes: of the segment, where they are known; places of all but the moov count in it.
         groups: track_ID → descriptions of sample groups that samples from the moov are in.
 
@@ -122,9 +162,13 @@ def clip_init(
     if find(boxes, "moov") is None:
         raise BuildError("the initialization segment has no moov")
     pieces = []
+    if from_samples and find(boxes, "ftyp") is None:
+        # QuickTime files of old have none; players of segments require one (4.3).
+        ftyp = make_box("ftyp", major_brand=BRANDS[0], minor_version=0, compatible_brands=BRANDS)
+        pieces.append(build(ftyp))
     for box in boxes:
         if box.type == "moov":
-            pieces.append(build(_moov(box, tracks, delays, from_samples, span, groups)))
+            pieces.append(build(_moov(box, tracks, delays, from_samples, kept, groups)))
         elif box.type == "ftyp" and from_samples:
             brands = dict.fromkeys((*BRANDS, *box.get("compatible_brands", ())))
             # What QuickTime calls its own files has other rules for fragments.
@@ -159,7 +203,7 @@ def _moov(
     tracks: set[int] | None,
     delays: bool,
     from_samples: bool,
-    span: tuple[Fraction, Fraction] | None,
+    kept: Kept | None,
     groups: Mapping[int, Sequence[Box]],
 ) -> Box:
     children: list[Box] = []
@@ -178,8 +222,8 @@ def _moov(
                 continue
             # mehd tells the length of the whole movie.
             child = child.replace(children=[b for b in child.children if b.type != "mehd"])
-        elif child.type == "udta" and span is not None:
-            child = with_chapters(child, *span)
+        elif child.type == "udta" and kept is not None:
+            child = with_chapters(child, kept)
         children.append(child)
     if from_samples:
         children.append(make_box("mvex", children=[_trex(number) for number in ids]))
@@ -388,8 +432,7 @@ def described(track: Track, trak: Box, numbers: Int64) -> Int64:
 
 def protected_entries(trak: Box) -> list[int]:
     """Numbers (from 1) of the sample entries whose samples are encrypted."""
-    entries = enumerate(trak.find_all("mdia/minf/stbl/stsd/*"), 1)
-    return [number for number, entry in entries if entry.find("sinf/schi") is not None]
+    return encrypted_entries(trak.find_all("mdia/minf/stbl/stsd/*"))
 
 
 def chunks_of(trak: Box, numbers: Int64) -> tuple[Int64, Int64, Int64]:
@@ -412,3 +455,81 @@ def chunks_of(trak: Box, numbers: Int64) -> tuple[Int64, Int64, Int64]:
     before = np.append(0, ends)[entry]
     turn = (numbers - before) // each[entry]
     return index[entry], firsts[entry] + turn, before + turn * each[entry]
+
+
+def agreeing(moov: Box) -> Box:
+    """The moov with durations that are the sums of what they are of, and a free next track_ID.
+
+    Of a movie with fragments durations stay: they are of a part of it.
+
+    >>> from fragdex.boxes import make_box
+    >>> moov = make_box("moov", children=[make_box("mvhd", timescale=1, duration=7)])
+    >>> agreeing(moov).find("mvhd")["duration"]
+    0
+    """
+    moov = with_next_id(moov)
+    mvhd = moov.find("mvhd")
+    if moov.find("mvex") is not None or mvhd is None or not mvhd.get("timescale"):
+        return moov
+    scale = int(mvhd["timescale"])
+    children = [_agreeing_trak(box, scale) if box.type == "trak" else box for box in moov]
+    lasts = [int(head.get("duration", 0)) for box in children for head in box.find_all("tkhd")]
+    children = [
+        _lasting(box, max(lasts, default=0)) if box.type == "mvhd" else box for box in children
+    ]
+    return _changed(moov, children)
+
+
+def _changed(box: Box, children: Sequence[Box]) -> Box:
+    if all(new is old for new, old in zip(children, box, strict=True)):
+        return box
+    return box.replace(children=children)
+
+
+def _lasting(head: Box, duration: int) -> Box:
+    known = int(head["duration"])
+    if known == duration or known in _UNKNOWN:
+        return head
+    version = 1 if duration >= _WIDE else head["version"]
+    return head.replace(version=version, duration=duration)
+
+
+def _agreeing_trak(trak: Box, scale: int) -> Box:
+    mdia = trak.find("mdia")
+    mdhd, tkhd = trak.find("mdia/mdhd"), trak.find("tkhd")
+    if mdia is None or mdhd is None or tkhd is None or not mdhd.get("timescale"):
+        return trak
+    claimed = int(mdhd["duration"])
+    own = mdhd if claimed in _UNKNOWN else _lasting(mdhd, _at_most(claimed, trak))
+    children = [
+        _changed(mdia, [own if box is mdhd else box for box in mdia]) if box is mdia else box
+        for box in trak
+    ]
+    elst = trak.find("edts/elst")
+    rows: Any = () if elst is None else elst.get("entries", ())
+    lasts = int(tkhd["duration"])
+    if len(rows):
+        lasts = int(rows["segment_duration"].astype(object).sum())
+    elif claimed not in _UNKNOWN:
+        expected = int(own["duration"]) * scale / int(mdhd["timescale"])
+        lasts = lasts if abs(lasts - expected) <= 1 else round(expected)
+    return _changed(trak, [_lasting(box, lasts) if box is tkhd else box for box in children])
+
+
+def _at_most(claimed: int, trak: Box) -> int:
+    """A duration, or the ticks until the last sample ends where that is sooner (8.4.2.3)."""
+    stts, ctts = (trak.find(f"mdia/minf/stbl/{code}") for code in ("stts", "ctts"))
+    if stts is None or "entries" not in stts:
+        return claimed
+    rows: Any = stts["entries"]
+    counts = rows["sample_count"].astype(object)
+    total = int(np.dot(counts, rows["sample_delta"].astype(object))) if len(rows) else 0
+    if claimed <= total:
+        return claimed
+    shifts: Any = () if ctts is None else ctts.get("entries", ())
+    count = int(shifts["sample_count"].astype(np.int64).sum()) if len(shifts) else 0
+    if not count or count != int(counts.sum()) or count > _MOST_SAMPLES:
+        return total
+    ends = np.cumsum(np.repeat(rows["sample_delta"].astype(np.int64), rows["sample_count"]))
+    ends += np.repeat(shifts["sample_offset"].astype(np.int64), shifts["sample_count"])
+    return min(claimed, max(total, int(ends.max())))

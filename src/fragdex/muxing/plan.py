@@ -1,26 +1,33 @@
 """What an output has: the value between what was read and what is written.
 
-Whoever makes an output decides which samples it has, when each is decoded and shown, and what
-describes them. Nothing of that is bytes yet: `fragments` and `progressive` write it, and know
-nothing of where it came from.
+Whoever makes an output decides which samples it has, when each is decoded and shown, what describes
+them, what stands between them, and what it lacks, with the reasons. Nothing of that is bytes yet:
+`fragments` and `progressive` write it, and know nothing of where it came from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.boxes import Box
 from fragdex.fragments.table import Int64, SampleTable
+from fragdex.muxing.between import Between
+from fragdex.muxing.census import BoxKind, LeftOut, boxes_left_out, content
 from fragdex.muxing.groups import Grouping
+from fragdex.muxing.kept import Kept
+from fragdex.muxing.movie import spanning
+from fragdex.record import record
 from fragdex.seeking.model import Track
 
 if TYPE_CHECKING:
     from fragdex.muxing.protection import Protected
+    from fragdex.muxing.subsamples import Subsamples
 
 Edit: TypeAlias = tuple[int, int, Fraction]
 """Ticks of the movie, media time in ticks of the track or -1 for nothing, and rate."""
@@ -35,7 +42,7 @@ def one_source(number: int, count: int) -> Int64:
     return np.broadcast_to(np.int64(number), count)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class PlannedTrack:
     """Samples of one track of an output.
 
@@ -50,6 +57,7 @@ class PlannedTrack:
         numbers: int64 number of each in the track of the source; None: all from the first one on.
         descriptions: int64 sample_description_index of each sample; None: 1 for all.
         dependence: uint8 of each what the sdtp of its source says of it; None: there is none.
+        subsamples: what subs boxes say of the parts of these samples.
         protection: what decrypts samples, besides their keys; None: nothing, or not needed.
         groups: of samples, and what describes them.
         made: bytes of samples that are not copied, by their number here.
@@ -75,6 +83,7 @@ class PlannedTrack:
     numbers: Int64 | None = None
     descriptions: Int64 | None = None
     dependence: npt.NDArray[np.uint8] | None = None
+    subsamples: tuple[Subsamples, ...] = ()
     protection: Protected | None = None
     groups: tuple[Grouping, ...] = ()
     made: Mapping[int, bytes] = field(default_factory=dict)
@@ -133,6 +142,8 @@ class PlannedTrack:
         """int64 number in the source's track of the first sample of each row, from 0."""
         if self.numbers is not None:
             return self.numbers
+        if not self.unit:
+            return np.arange(len(self))
         each = self.counts
         return np.cumsum(each) - each
 
@@ -143,6 +154,7 @@ class PlannedTrack:
             name: value[which] for name in columns if (value := getattr(self, name)) is not None
         }
         kept["groups"] = tuple(one.rows(which) for one in self.groups)
+        kept["subsamples"] = tuple(one.rows(which, len(self)) for one in self.subsamples)
         kept["protection"] = None if self.protection is None else self.protection.rows(which)
         return replace(self, **{"samples": self.samples.rows(which), **kept, **changes})
 
@@ -169,6 +181,64 @@ class PlannedTrack:
         edits = ((empty - ticks, -1, rate), *rest) if empty > ticks else tuple(rest)
         return replace(self, edits=edits)
 
+    def kept_in_fragments(self) -> Iterator[BoxKind]:
+        """What made fragments say of its samples besides their times and places."""
+        for one in self.groups:
+            yield BoxKind(self.track.id, f"sbgp {one.kind}".rstrip())
+        if self.subsamples:
+            yield BoxKind(self.track.id, "subs")
+        if self.protection is not None:
+            yield from (BoxKind(self.track.id, name) for name in ("saiz", "saio"))
+
+
+@record(frozen=True, slots=True, eq=False)
+class Plan:
+    """All that one output has.
+
+    Attributes:
+        tracks: at least one.
+        init: ftyp and moov that describe them, as the source has them; for fragments.
+        between: what stands between their samples, at times of the output.
+        left_out: what is known not to be in it, and why.
+
+    >>> Plan(()).lacking((), (), "it has no place for it")
+    ()
+    """
+
+    tracks: tuple[PlannedTrack, ...]
+    init: bytes = b""
+    between: Between = field(default_factory=Between)
+    left_out: tuple[LeftOut, ...] = ()
+
+    def lacking(
+        self,
+        source: Sequence[Box],
+        written: Iterable[Box],
+        why: str,
+        *,
+        in_fragments: bool = False,
+        kept: Kept | None = None,
+    ) -> tuple[LeftOut, ...]:
+        """All that the sources have and a written file does not.
+
+        Args:
+            source: their ftyp and moov.
+            written: its own.
+            why: the reason for what it has no place for.
+            in_fragments: whether the rest of it is made fragments, which hold more.
+            kept: what it shows of the source; None: all.
+        """
+        ids = {one.track.id for one in self.tracks}
+        given = content(spanning(source, kept), ids) + self.between.everything
+        made = content(written)
+        if in_fragments:
+            for kind in (kind for one in self.tracks for kind in one.kept_in_fragments()):
+                made[kind] = max(made[kind], given[kind])
+        else:
+            given += self.between.event_boxes
+        lost = boxes_left_out(given, made, why, tracks=ids)
+        return (*self.left_out, *self.between.findings, *lost)
+
 
 def taking_off(ticks: int) -> tuple[Edit, ...]:
     """The edit list of fragments that takes off a time at the start.
@@ -177,6 +247,17 @@ def taking_off(ticks: int) -> tuple[Edit, ...]:
     ()
     """
     return ((0, ticks, Fraction(1)),) if ticks else ()
+
+
+def begins_of(lead: PlannedTrack, edges: Int64) -> Int64:
+    """int64 presentation time from which on nothing earlier is presented, of each part of a track.
+
+    Args:
+        lead: the track.
+        edges: its first sample in each part, and the end.
+    """
+    least = np.minimum.reduceat(lead.presentation, edges[:-1])
+    return least_from(least)
 
 
 def least_from(times: Int64) -> Int64:
@@ -198,3 +279,13 @@ def greatest_from(times: Int64) -> Int64:
     if len(times) and (times[1:] >= times[:-1]).all():
         return np.broadcast_to(times[-1], len(times))
     return np.maximum.accumulate(times[::-1])[::-1]
+
+
+def greatest_to(times: Int64) -> Int64:
+    """Of each time the greatest of it and all before it.
+
+    >>> greatest_to(np.array([0, 3, 1])).tolist()
+    [0, 3, 3]
+    """
+    rises = bool((times[1:] >= times[:-1]).all())
+    return times if rises else np.maximum.accumulate(times)

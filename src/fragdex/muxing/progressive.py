@@ -8,22 +8,23 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fragdex.boxes import Box, build, find, make_box, parse_box
+from fragdex.boxes import Box, build, find, make_box, parse, parse_box
 from fragdex.boxes.limits import MAX_MOOV_SIZE
 from fragdex.errors import BuildError
 from fragdex.fragments.findings import Findings
 from fragdex.fragments.table import Int64, SampleTable
 from fragdex.indexing.movie import sample_tables
 from fragdex.indexing.progressive import read_sample_runs
+from fragdex.muxing.between import Trafs
 from fragdex.muxing.clip_fragments import Places, check_samples
 from fragdex.muxing.groups import descriptions_of_groups, groupings_of
+from fragdex.muxing.kept import Kept
 from fragdex.muxing.movie import (
     described,
     movie_brands,
@@ -34,7 +35,8 @@ from fragdex.muxing.movie import (
     with_chapters,
     with_next_id,
 )
-from fragdex.muxing.plan import PlannedTrack
+from fragdex.muxing.plan import Plan, PlannedTrack
+from fragdex.muxing.subsamples import with_subsamples
 from fragdex.muxing.view import Scattered
 
 CHUNK_SECONDS = 1
@@ -60,22 +62,23 @@ class Chunks(NamedTuple):
 
 
 def clip_movie(
-    parts: Sequence[PlannedTrack], boxes: Sequence[Box], timescale: int, start: Fraction
-) -> tuple[bytes, Scattered]:
+    plan: Plan, boxes: Sequence[Box], timescale: int, kept: Kept
+) -> tuple[bytes, Scattered, list[Box]]:
     """A progressive file of samples of one source, a second of each track after the other.
 
     Args:
-        parts: at least one; `unfit` says nothing against them.
-        boxes: the source's ftyp and moov.
+        plan: `unfit` says nothing against its tracks.
+        boxes: the ftyp and moov that describe them.
         timescale: of the movie; edits count in it.
-        start: seconds of the source's presentation at which it begins.
+        kept: what it shows of the source.
 
-    Returns: all in front of the samples that are copied, and where these lie.
+    Returns: all in front of the samples that are copied, where these lie, and its ftyp and moov.
     """
     moov = find(boxes, "moov")
     assert moov is not None  # unfit has found the tracks in it
     traks = traks_of(boxes)
-    parts = [_described(part, traks[part.track.id]) for part in parts]
+    trafs = plan.between.trafs
+    parts = [_described(part, traks[part.track.id], trafs) for part in plan.tracks]
     turns = list(map(_turns, parts))
     # of each part, where its chunks begin in the mdat, by their first sample
     places: list[dict[int, int]] = [{} for _ in parts]
@@ -111,11 +114,11 @@ def clip_movie(
     ]
     udta = moov.find("udta")
     if udta is not None:
-        stop = start + Fraction(max(part.duration for part in parts), timescale)
-        kept = with_chapters(udta, start, stop)
-        moov = moov.replace(children=[kept if box is udta else box for box in moov])
-    head = movie(movie_brands(boxes), moov, parts, chunks, media, timescale, remade)
-    return head, media
+        chaptered = with_chapters(udta, kept)
+        moov = moov.replace(children=[chaptered if box is udta else box for box in moov])
+    brands = movie_brands(boxes)
+    head, moov = movie(brands, moov, parts, chunks, media, timescale, remade)
+    return head, media, [*parse(brands), moov]
 
 
 def movie(
@@ -126,8 +129,8 @@ def movie(
     media: Scattered,
     timescale: int,
     remade: bytes = b"",
-) -> bytes:
-    """All of a progressive file in front of the samples that are copied, checked.
+) -> tuple[bytes, Box]:
+    """All of a progressive file in front of the samples that are copied, checked, and its moov.
 
     Args:
         brands: the ftyp.
@@ -156,7 +159,7 @@ def movie(
         boxes[-1]["entries"]["chunk_offset"] += begin
     head = brands + build(written) + header + remade
     _check(head, len(brands), parts, media)
-    return head
+    return head, written
 
 
 def unfit(parts: Sequence[PlannedTrack], boxes: Sequence[Box]) -> str:
@@ -249,6 +252,7 @@ def tables_of(part: PlannedTrack, chunks: Chunks, wide: bool) -> list[Box]:
     if part.dependence is not None:
         size = 12 + len(part.dependence)
         boxes.append(parse_box(struct.pack(">I4sI", size, b"sdtp", 0) + part.dependence.tobytes()))
+    boxes += [parse_box(data) for one in part.subsamples if (data := one.box(0, len(part)))]
     many = np.add.reduceat(counts, chunks.first)
     changed = (np.diff(many) != 0) | (np.diff(chunks.description) != 0)
     heads = np.append(0, np.flatnonzero(changed) + 1)
@@ -313,10 +317,11 @@ def _rows(**columns: Int64) -> Rows:
     return rows
 
 
-def _described(part: PlannedTrack, trak: Box) -> PlannedTrack:
+def _described(part: PlannedTrack, trak: Box, trafs: Trafs) -> PlannedTrack:
     """With the groups that its samples are in, and their descriptions, where no others are made."""
-    groups = groupings_of(part.track, trak, part.source_numbers)
+    groups = groupings_of(part.track, trak, part.source_numbers, trafs)
     part = replace(part, groups=groups, dependence=_dependence(part, trak))
+    part = with_subsamples(part, trak, trafs)
     if part.descriptions is not None:
         return part
     return replace(part, descriptions=described(part.track, trak, part.source_numbers))

@@ -7,8 +7,7 @@ whoever trusts that root can check those bytes of the view without the source.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +16,8 @@ import numpy as np
 from fragdex.byterange import ByteRange
 from fragdex.errors import DamagedIndex, InexactIndex, InvalidRange
 from fragdex.fragments.pieces import ALGORITHM, PieceDigests, layers_of, path_in, root_of_path
-from fragdex.muxing.view import Block, Scattered, SourceRange, size_of
+from fragdex.muxing.view import Block, Interleaved, Scattered, SourceRange, size_of
+from fragdex.record import record
 from fragdex.seeking.model import Index
 from fragdex.sources import SourceLike, open_source
 
@@ -31,18 +31,19 @@ class KeptPiece(NamedTuple):
     """A piece of a source that a view has whole.
 
     Attributes:
-        range: where it is in the view.
+        ranges: where it is in the view, in the order of the source: one, or several where it is
+            parted, as a fragment is between the parts of a segment.
         number: of the piece in the source, from 0.
         path: digests from its own to the root, as `fragdex.fragments.pieces.path_of` gives them.
     """
 
-    range: ByteRange
+    ranges: tuple[ByteRange, ...]
     number: int
     digest: bytes
     path: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Proof:
     """Which bytes of a view are bytes of a source, by the Merkle root of the source.
 
@@ -66,7 +67,7 @@ class Proof:
     @property
     def size(self) -> int:
         """Bytes of the view that are proved."""
-        return sum(piece.range.size for piece in self.kept)
+        return sum(one.size for piece in self.kept for one in piece.ranges)
 
     def wrong(self, what: SourceLike) -> tuple[ByteRange, ...]:
         """Which of the proved bytes of a file are not those of the source.
@@ -79,11 +80,14 @@ class Proof:
         """
         source = open_source(what)
         try:
-            proved = []
+            proved: list[ByteRange] = []
             for piece in self.kept:
-                digest = sha256(source.read_up_to(piece.range)).digest()
-                if root_of_path(digest, piece.number, self.count, piece.path) != self.root:
-                    proved.append(piece.range)
+                running = sha256()
+                for one in piece.ranges:
+                    running.update(source.read_up_to(one))
+                found = root_of_path(running.digest(), piece.number, self.count, piece.path)
+                if found != self.root:
+                    proved += piece.ranges
             return tuple(proved)
         finally:
             if source is not what:
@@ -97,8 +101,7 @@ class Proof:
             "pieces": self.count,
             "kept": [
                 {
-                    "start": piece.range.start,
-                    "stop": piece.range.stop,
+                    "ranges": [[one.start, one.stop] for one in piece.ranges],
                     "piece": piece.number,
                     "digest": piece.digest.hex(),
                     "path": [digest.hex() for digest in piece.path],
@@ -114,7 +117,7 @@ class Proof:
         Raises:
             DamagedIndex: it is no proof, or one by another algorithm.
 
-        >>> proof = Proof(bytes(32), 1, (KeptPiece(ByteRange(8, 9), 0, bytes(32), ()),))
+        >>> proof = Proof(bytes(32), 1, (KeptPiece((ByteRange(8, 9),), 0, bytes(32), ()),))
         >>> Proof.from_json(proof.to_json()) == proof
         True
         """
@@ -123,7 +126,7 @@ class Proof:
                 raise ValueError(f"algorithm {str(values['algorithm'])[:40]!r}")
             kept = [
                 KeptPiece(
-                    ByteRange(int(piece["start"]), int(piece["stop"])),
+                    tuple(ByteRange(int(start), int(stop)) for start, stop in piece["ranges"]),
                     int(piece["piece"]),
                     bytes.fromhex(piece["digest"]),
                     tuple(map(bytes.fromhex, piece["path"])),
@@ -162,15 +165,16 @@ def proof_of(view: View, index: Index) -> Proof:
     digests = index.digests
     layers = layers_of(digests.table.digest)
     kept = []
-    for place, number in _kept(view, sources[0] if sources else 0, digests):
+    for ranges, number in _kept(view, sources[0] if sources else 0, digests):
         digest = digests.table.digest[number].tobytes()
-        one = ByteRange.of(place, int(digests.table.size[number]))
-        kept.append(KeptPiece(one, number, digest, path_in(layers, number)))
+        kept.append(KeptPiece(ranges, number, digest, path_in(layers, number)))
     return Proof(digests.root, len(digests), tuple(kept))
 
 
-def _kept(view: View, source: int, digests: PieceDigests) -> Sequence[tuple[int, int]]:
-    """Place in the view and number of each piece that it has whole, in the view's order."""
+def _kept(
+    view: View, source: int, digests: PieceDigests
+) -> Sequence[tuple[tuple[ByteRange, ...], int]]:
+    """Places in the view and number of each piece that it has whole, in the view's order."""
     parts = []
     at = 0
     for block in view.blocks():
@@ -184,16 +188,46 @@ def _kept(view: View, source: int, digests: PieceDigests) -> Sequence[tuple[int,
     joined = (place[1:] == (place + size)[:-1]) & (start[1:] == (start + size)[:-1])
     first = np.flatnonzero(np.append(True, ~joined))
     last = np.append(first[1:] - 1, len(place) - 1)
-    begin, end = start[first], (start + size)[last]
+    begin, end, place = start[first], (start + size)[last], place[first]
     stops = digests.table.start + digests.table.size
     low = np.searchsorted(digests.table.start, begin, side="left")
     high = np.searchsorted(stops, end, side="right")
-    places = []
+    kept: list[tuple[tuple[ByteRange, ...], int]] = []
     for run in np.flatnonzero(low < high).tolist():
-        shift = int(place[first[run]]) - int(begin[run])
-        rows = range(int(low[run]), int(high[run]))
-        places += [(int(digests.table.start[row]) + shift, row) for row in rows]
-    return places
+        shift = int(place[run]) - int(begin[run])
+        for row in range(int(low[run]), int(high[run])):
+            at = int(digests.table.start[row]) + shift
+            kept.append(((ByteRange.of(at, int(digests.table.size[row])),), row))
+    kept += _parted((place, begin, end), digests, {row for _, row in kept})
+    return sorted(kept, key=lambda one: one[0][0].start)
+
+
+def _parted(
+    runs: tuple[Any, Any, Any], digests: PieceDigests, known: set[int]
+) -> Iterator[tuple[tuple[ByteRange, ...], int]]:
+    """Pieces that a view has in several runs, which touch each other in the source.
+
+    Args:
+        runs: place in the view, begin and end in the source of each.
+        known: pieces that one run has whole.
+    """
+    order = np.argsort(runs[1], kind="stable")
+    place, begin, end = (column[order] for column in runs)
+    heads = np.flatnonzero(np.append(True, begin[1:] != end[:-1]))
+    starts, stops = digests.table.start, digests.table.start + digests.table.size
+    low = np.searchsorted(starts, begin[heads], side="left")
+    high = np.searchsorted(stops, end[np.append(heads[1:], len(end)) - 1], side="right")
+    for group in np.flatnonzero(low < high).tolist():
+        for row in range(int(low[group]), int(high[group])):
+            if row in known or starts[row] == stops[row]:
+                continue
+            run, ranges = int(np.searchsorted(begin, starts[row], side="right")) - 1, []
+            at = int(starts[row])
+            while at < stops[row]:
+                stop = min(int(end[run]), int(stops[row]))
+                ranges.append(ByteRange.of(int(place[run]) + at - int(begin[run]), stop - at))
+                at, run = stop, run + 1
+            yield tuple(ranges), row
 
 
 def _of_source(block: Block, source: int, at: int) -> tuple[Any, Any, Any] | None:
@@ -201,6 +235,7 @@ def _of_source(block: Block, source: int, at: int) -> tuple[Any, Any, Any] | Non
     if isinstance(block, SourceRange) and block.source == source:
         part = block.range
         return np.array([at]), np.array([part.start]), np.array([part.size])
-    if isinstance(block, Scattered) and block.source == source:
-        return at + np.cumsum(block.size) - block.size, block.start, block.size
+    if isinstance(block, (Scattered, Interleaved)) and block.source == source:
+        inside, places = block.start >= 0, at + np.cumsum(block.size) - block.size
+        return places[inside], block.start[inside], block.size[inside]
     return None

@@ -14,7 +14,6 @@ import struct
 import uuid
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -27,13 +26,14 @@ from fragdex.fragments.table import NULL, FragmentFlags, Int64
 from fragdex.muxing.movie import chunks_of, protected_entries
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.view import Block, Scattered
+from fragdex.record import record
 
 _PLAYREADY: Final = "9a04f079-9840-4286-ab92-e65be0885f95"
 _METHODS: Final = {"cenc": "SAMPLE-AES-CTR", "cbcs": "SAMPLE-AES"}
 """Schemes that HLS has a method for (RFC 8216, 4.3.2.4; 8216bis, 4.4.4.4)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class System:
     """What one protection system needs (ISO/IEC 23001-7, 8.1).
 
@@ -53,7 +53,7 @@ class System:
         return b64encode(self.pssh).decode()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Keys:
     """The keys of a track.
 
@@ -90,24 +90,27 @@ class Keys:
             )
 
 
-def keys_of(moov: Sequence[Box], trak: Box) -> Keys | None:
-    """The keys of a track; None: it is clear.
+def keys_of(moov: Sequence[Box], trak: Box) -> tuple[Keys | None, ...]:
+    """The keys of each sample description of a track; None: what it describes is clear.
 
     Args:
         moov: the boxes of the initialization segment.
         trak: of the track.
     """
+    systems = tuple(
+        System(str(uuid.UUID(bytes=bytes(box["SystemID"]))), bytes(box["Data"]), build(box))
+        for box in find_all(moov, "moov/pssh")
+        if not box.opaque
+    )
+    found: list[Keys | None] = []
     for entry in trak.find_all("mdia/minf/stbl/stsd/*"):
         scheme, tenc = entry.find("sinf/schm"), entry.find("sinf/schi/tenc")
         if scheme is None or tenc is None or tenc.opaque:
-            continue
-        systems = tuple(
-            System(str(uuid.UUID(bytes=bytes(box["SystemID"]))), bytes(box["Data"]), build(box))
-            for box in find_all(moov, "moov/pssh")
-            if not box.opaque
-        )
-        return Keys(str(scheme["scheme_type"]), bytes(tenc["default_KID"]).hex(), systems)
-    return None
+            found.append(None)
+        else:
+            kid = bytes(tenc["default_KID"]).hex()
+            found.append(Keys(str(scheme["scheme_type"]), kid, systems))
+    return tuple(found)
 
 
 Read = Callable[[ByteRange], bytes]
@@ -122,7 +125,7 @@ _VECTORS: Final = (0, 8, 16)
 """Bytes that a vector may have."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Protected:
     """The auxiliary information of a track's samples, where it lies in the source.
 
@@ -331,9 +334,9 @@ def _vectors(stbl: Box) -> dict[int, int] | None:
     return vectors if vectors and set(vectors.values()) <= set(_VECTORS) else None
 
 
-def _of_encryption(stbl: Box, code: str) -> Box | None:
+def _of_encryption(parent: Box, code: str) -> Box | None:
     """The box on the encryption's auxiliary information: its type is said, or goes without."""
-    for box in stbl.find_all(code):
+    for box in parent.find_all(code):
         if not box.opaque and box.get("aux_info_type", "cenc") in _SCHEMES:
             return box
     return None
@@ -464,9 +467,9 @@ def _of_traf(traf: Box, moof: Box, track_id: int, vector: int) -> tuple[Int64, I
             advice="leave it out with tracks=",
         )
     senc, count = traf.find("senc"), sum(int(t["sample_count"]) for t in traf.find_all("trun"))
-    saiz, saio = traf.find("saiz"), traf.find("saio")
+    saiz, saio = _of_encryption(traf, "saiz"), _of_encryption(traf, "saio")
     sizes = nothing
-    if saiz is not None and not saiz.opaque:
+    if saiz is not None:
         sizes = sizes_of(saiz, count, track_id)
     elif senc is not None and not senc.opaque:
         # a senc of nothing for each sample can claim any number of them
@@ -475,7 +478,7 @@ def _of_traf(traf: Box, moof: Box, track_id: int, vector: int) -> tuple[Int64, I
         return nothing, nothing
     if senc is not None and not senc.opaque:
         first = int(senc.offset) + _SENC
-    elif saio is not None and not saio.opaque and saio["entry_count"] == 1:
+    elif saio is not None and saio["entry_count"] == 1:
         head = traf.find("tfhd")
         base = head.get("base_data_offset", moof.offset) if head is not None else moof.offset
         first = int(base) + int(saio["entries"]["offset"][0])

@@ -5,17 +5,19 @@ Media that still grows is cut only at places that nothing to come can change.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from math import ceil
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fragdex.errors import NoSyncSample
-from fragdex.fragments.table import FAR, Int64
-from fragdex.muxing.plan import PlannedTrack, greatest_from, least_from
+from fragdex.fragments.table import FAR, NULL, Int64, SampleTable
+from fragdex.muxing.plan import PlannedTrack, greatest_from, greatest_to, least_from
 
 
 def reference(media: Sequence[PlannedTrack]) -> PlannedTrack:
@@ -35,19 +37,127 @@ def reference(media: Sequence[PlannedTrack]) -> PlannedTrack:
     return media[0]
 
 
+MARGIN: Final = Fraction(1, 4)
+"""Seconds that segments may last longer than the target: they are rounded to whole ones."""
+_LONGEST_FIRST: Final = 12
+"""Seconds after which the next key frame no longer counts for what is promised."""
+_MOST_REORDERED: Final = 4
+"""Pictures that are presented before one that is decoded earlier, at least as many as expected."""
+_PART: Final = Fraction(1, 3)
+"""Seconds of a part, about: players begin three before the end of a list."""
+
+
+class Promise(NamedTuple):
+    """What does not change while media grows, by how it begins.
+
+    Attributes:
+        target: whole seconds that no segment exceeds by more than `MARGIN`.
+        part: seconds that no part exceeds, unless one sample does.
+    """
+
+    target: int
+    part: Fraction
+
+    @property
+    def longest(self) -> Fraction:
+        """Seconds that a segment lasts at most."""
+        return self.target + MARGIN
+
+
+def promise(lead: PlannedTrack, seconds: Fraction | None, growing: bool) -> Promise | None:
+    """The wanted length, or that of the first segment where key frames are further apart.
+
+    Args:
+        lead: the track that decides where all are cut.
+        seconds: wanted length; None: a segment for each sync sample.
+        growing: whether more comes.
+
+    Returns: None: what has come does not decide it yet.
+    """
+    scale, shown = lead.timescale, lead.presentation
+    numbers, _ = _known(lead) if growing else starts(lead)
+    times = shown[numbers]
+    begins = max(int(shown.min()), 0)
+    length = seconds or Fraction(0)
+    most = begins + int(max(3 * length, Fraction(_LONGEST_FIRST)) * scale)
+    reached = _horizon(lead) if growing else lead.end
+    following = times[times >= _wanted(begins, seconds, scale)]
+    first = Fraction(0)
+    if len(following) and int(following[0]) <= most:
+        first = Fraction(int(following[0]) - begins)
+    elif not len(following) and reached <= most:
+        if growing:
+            return None
+        first = Fraction(lead.end - begins)
+    if growing and reached <= begins + scale:
+        return None
+    early = lead.durations[(shown <= begins + scale) & (shown >= 0)]
+    usual = int(np.sort(early)[len(early) // 2]) if len(early) else 1
+    unit = Fraction(min(max(usual, 1), scale), scale)
+    part = max(1, _PART // unit) * unit
+    return Promise(max(1, ceil(max(first / scale, length) - MARGIN)), part)
+
+
+def _wanted(last: int, seconds: Fraction | None, scale: int) -> int:
+    """The time from which on a key frame begins the next segment, in ticks."""
+    if seconds is None:
+        return last + 1
+    return last + max(1, ceil((seconds - min(MARGIN, seconds / 4)) * scale))
+
+
+def bridged(media: PlannedTrack, longest: Fraction) -> PlannedTrack:
+    """The same, with samples that last no longer: what follows later leaves a gap before it.
+
+    Args:
+        longest: seconds.
+    """
+    ticks = int(longest * media.timescale)
+    durations = media.durations
+    long = durations > ticks
+    if not long.any():
+        return media
+    order = np.argsort(media.presentation, kind="stable")
+    usual = np.empty_like(durations)
+    usual[order] = np.concatenate([durations[order[:1]], durations[order[:-1]]])
+    kept = np.where(long, np.clip(usual, 1, ticks), durations)
+    latest = int(order[-1])
+    end = media.end - int(durations[latest] - kept[latest])
+    samples = SampleTable.of(media.samples.columns() | {"duration": kept})
+    return replace(media, samples=samples, end=end)
+
+
+def gaps(media: PlannedTrack, edges: Int64, times: Int64) -> Int64:
+    """Ticks between the end of what each segment shows and where the next one begins.
+
+    Args:
+        media: as `bridged` gives it.
+        edges: first sample of each segment, and the end.
+        times: presentation time at which each begins, and the end of the last one.
+    """
+    stops = np.maximum.reduceat(media.presentation + media.durations, edges[:-1])
+    stops[:-1] = np.maximum.accumulate(stops)[:-1]
+    return np.maximum(times[1:] - np.maximum(stops, times[:-1]), 0)
+
+
 def cut(
-    media: Sequence[PlannedTrack], seconds: Fraction | None, lead: PlannedTrack | None = None
+    media: Sequence[PlannedTrack],
+    seconds: Fraction | None,
+    lead: PlannedTrack | None = None,
+    promised: Promise | None = None,
 ) -> list[Int64]:
     """Numbers of the first sample of each segment, and of the end, for each track.
 
     A segment begins with a sync sample of the reference track: that nearest to the wanted length
-    after the one before. Other tracks are cut at their sync sample that is presented nearest to
-    that moment, so that all have equally many segments; some may be empty.
+    after the one before, or an earlier one that another sample description begins with. Other
+    tracks are cut at their sync sample that is presented nearest to that moment, so that all have
+    equally many segments; some may be empty.
 
     Args:
         media: at least one track.
         seconds: wanted length; None: a segment for each sync sample of the reference track.
         lead: the reference track; None: as `reference` says.
+        promised: how long segments may last, of media that is `bridged`, cut as `limited` does;
+            None: any.
 
     Raises:
         NoSyncSample: a track has no sync sample.
@@ -60,14 +170,44 @@ def cut(
     [0, 10, 20, 30]
     """
     lead = lead or reference(media)
+    cuts = cuts_of(lead, seconds, promised)
+    return [edges_of(one, lead, cuts, promised) for one in media]
+
+
+def cuts_of(lead: PlannedTrack, seconds: Fraction | None, promised: Promise | None = None) -> Cuts:
+    """Where the track is cut that decides it for others, by the arguments of `cut`."""
+    if promised is not None:
+        return limited(lead, seconds, promised, growing=False)
     numbers, times = starts(lead)
-    chosen = near(times.tolist(), lead.end, seconds, lead.timescale)
-    cuts = []
-    for one in media:
-        same = one is lead
-        edges = numbers[chosen] if same else _nearest(one, times[chosen], lead.timescale)
-        cuts.append(np.concatenate([[0], edges[1:], [len(one)]]).astype(np.int64))
-    return cuts
+    chosen = near(times.tolist(), lead.end, seconds, lead.timescale, _forced(lead, numbers))
+    return Cuts(numbers[chosen], times[chosen], times[chosen], len(lead))
+
+
+def edges_of(
+    media: PlannedTrack, lead: PlannedTrack, cuts: Cuts, promised: Promise | None = None
+) -> Int64:
+    """First sample of each segment of one track, and the end; of the arguments of `cut`.
+
+    Args:
+        cuts: of the lead.
+    """
+    if media is lead:
+        edges = cuts.edges
+    elif promised is None:
+        edges = _nearest(media, cuts.moments, lead.timescale)
+    else:
+        edges = _nearest(media, _and_after(media, lead, cuts.moments, promised), lead.timescale)
+    edges = np.concatenate([[0], edges[1:], [len(media)]]).astype(np.int64)
+    return edges if promised is None else np.unique(edges)
+
+
+def _and_after(media: PlannedTrack, lead: PlannedTrack, moments: Int64, promised: Promise) -> Int64:
+    """Moments, and those at which a track is cut that lasts longer than the lead."""
+    scale = lead.timescale
+    step, end = int(promised.longest * scale), media.end * scale // media.timescale
+    if end - lead.end <= step:
+        return moments
+    return np.concatenate([moments, np.arange(lead.end, end, step)])
 
 
 def starts(media: PlannedTrack) -> tuple[Int64, Int64]:
@@ -82,43 +222,258 @@ def starts(media: PlannedTrack) -> tuple[Int64, Int64]:
             f"track {media.track.id} has no sync sample, so that no segment could begin",
             advice="fragdex info says what its samples are; such a file has to be encoded again",
         )
-    behind = least_from(media.presentation)
-    times = np.where(behind[numbers] > media.hidden, behind[numbers], 0)
-    rises = np.diff(times, prepend=-1) > 0
-    return numbers[rises], times[rises]
+    times = least_from(media.presentation)
+    if len(numbers) < len(media):
+        times = times[numbers]
+    times = np.where(times > media.hidden, times, 0)
+    rises = np.append(True, times[1:] > times[:-1])
+    # of sound all are, and most tracks with the most samples are sound
+    return (numbers, times) if rises.all() else (numbers[rises], times[rises])
 
 
-def near(times: list[int], end: int | None, seconds: Fraction | None, timescale: int) -> list[int]:
+def changes(media: PlannedTrack) -> Int64:
+    """Samples that use another sample description than the one before."""
+    numbers = media.descriptions
+    return np.flatnonzero(np.diff([1] if numbers is None else numbers)) + 1
+
+
+def _forced(media: PlannedTrack, numbers: Int64) -> list[int]:
+    """Which of these samples are the first with their description."""
+    return np.flatnonzero(np.isin(numbers, changes(media))).tolist()
+
+
+def near(
+    times: list[int],
+    end: int,
+    seconds: Fraction | None,
+    timescale: int,
+    forced: Sequence[int] = (),
+) -> list[int]:
     """Which of rising times are taken: each nearest to a length after the one before.
 
-    The end of the track is one to choose from, too: then the last segment reaches to it. None:
-    it is not known yet, and the last one taken is where the last segment ends.
+    Those at the places `forced`, which rise, are taken in any case.
 
-    >>> near([0, 3, 6, 9], 12, Fraction(5), 1), near([0, 3, 6, 9], None, Fraction(5), 1)
-    ([0, 2], [0, 2])
+    The end of the track is one to choose from, too: then the last segment reaches to it.
+
+    >>> near([0, 3, 6, 9], 12, Fraction(5), 1)
+    [0, 2]
+    >>> near([0, 3, 6, 9], 12, Fraction(5), 1, [1])
+    [0, 1, 3]
     """
     if seconds is None:
         return list(range(len(times)))
     # whole numbers: fractions of thousands of times take a while
     length, unit = (seconds * timescale).as_integer_ratio()
     places = [at * unit for at in times]
-    if end is not None and times:
+    if times:
         places.append(max(end, times[-1]) * unit)
     chosen = [0] if times else []
     while chosen:
         last = chosen[-1]
+        following = bisect_right(forced, last)
         wanted = places[last] + length
         at = bisect_left(places, wanted, lo=last + 1)
-        if end is not None:
-            at = min(at, len(times))
-        elif at == len(times):
-            break  # which one is nearest, only what comes can tell
-        if at > last + 1 and wanted - places[at - 1] <= places[at] - wanted:
+        at = min(at, len(times))
+        if following < len(forced) and forced[following] < at:
+            at = forced[following]
+        elif at > last + 1 and wanted - places[at - 1] <= places[at] - wanted:
             at -= 1
         if at == len(times):
             break
         chosen.append(at)
     return chosen
+
+
+class Cuts(NamedTuple):
+    """Where a track is cut that decides it for others.
+
+    Attributes:
+        edges: first sample of each segment; the last one may be open.
+        times: presentation time at which each begins, in ticks.
+        moments: where others are cut: also where there is nothing of this one.
+        reached: the sample up to which parts of the last segment are complete.
+    """
+
+    edges: Int64
+    times: Int64
+    moments: Int64
+    reached: int
+
+
+class Decided(NamedTuple):
+    """What is decided already of a track that grows.
+
+    Attributes:
+        first: the sample that the next segment begins with; 0: the track begins there.
+        back: pictures that were presented before one that is decoded earlier, at most.
+    """
+
+    first: int = 0
+    back: int = 0
+
+
+NOTHING: Final = Decided()
+
+
+def limited(
+    media: PlannedTrack,
+    seconds: Fraction | None,
+    promised: Promise,
+    growing: bool,
+    decided: Decided = NOTHING,
+) -> Cuts:
+    """Segments that last no longer than promised, decided by what came before their ends.
+
+    One ends at the first sync sample after about the wanted length; where that comes too late,
+    after the last part that is in time; and where there is a gap.
+
+    Args:
+        media: as `bridged` gives it.
+        seconds: wanted length; None: at each sync sample.
+        promised: of this title.
+        growing: whether more comes.
+        decided: of the track; samples before that are there for what they say of those after them.
+    """
+    shown, scale, count = media.presentation, media.timescale, len(media)
+    horizon = _horizon(media, decided.back) if growing else None
+    first = decided.first
+    highest = greatest_to(shown)
+    final = count if horizon is None else int(np.searchsorted(highest, horizon))
+    least, ends_ = least_from(shown), greatest_to(shown + media.durations)
+    keys = starts(media)[0]
+    keys = keys[keys > 0]
+    later = np.flatnonzero(least[1:] > ends_[:-1]) + 1
+    due = np.union1d(later[least[later] > 0], np.intersect1d(changes(media), keys))
+    # what comes may be presented before a key frame, but when that is itself presented is known
+    key_times, key_numbers, due_numbers = shown[keys].tolist(), keys.tolist(), due.tolist()
+    # of these few are looked up
+    behind = np.append(least, max(media.end, int(highest[-1]))).data
+    ends, sync = ends_.data, media.samples.sync.data
+    runs = None
+    most, part = int(promised.longest * scale), int(promised.part * scale)
+    step = max(int(min(seconds or promised.longest, promised.longest) * scale), 1)
+    wait = _wanted(0, seconds, scale)
+    edges, times, moments = [first], [max(behind[first], 0)], [max(behind[first], 0)]
+    reached = at = first
+    begun, stop, bound, is_whole = -1, most, count, False
+    while True:
+        if begun != edges[-1]:
+            begun, stop = edges[-1], times[-1] + most
+            # one that begins with another picture ends at the next key frame
+            begins_well = sync[begun] or not begun
+            n = bisect_left(key_times, times[-1] + (wait if begins_well else 1))
+            n = max(n, bisect_right(key_numbers, begun))
+            bound = count
+            if n < len(key_numbers) and key_times[n] <= stop:
+                bound = key_numbers[n]
+            n = bisect_right(due_numbers, begun)
+            if n < len(due_numbers) and due_numbers[n] < bound:
+                bound = due_numbers[n]
+            # where all of it is here and in time, its parts decide nothing
+            is_whole = min(behind[bound], ends[bound - 1]) <= stop and (
+                bound <= final if bound < count else horizon is None
+            )
+        following = bound
+        if not is_whole:
+            if runs is None:
+                runs = np.append(0, np.cumsum(media.durations)).data
+            following = min(bisect_right(runs, runs[at] + part, at) - 1, bound)
+            following = max(following, at + 1)
+        is_end = following == bound < count
+        is_known = following <= final if is_end else horizon is None or following < final
+        if not is_known or at >= count:
+            break
+        if min(behind[following], ends[following - 1]) > stop and at > edges[-1]:
+            following, is_end = at, True  # the part before was the last that is in time
+        reached = at = following
+        if following == count:
+            break
+        if not is_end:
+            continue
+        if horizon is not None and behind[following] > horizon:
+            break  # a picture may come that is presented before it
+        edges.append(following)
+        moments += [*range(ends[following - 1], behind[following], step), behind[following]]
+        times.append(behind[following])
+    one, two, three = (np.array(column, np.int64) for column in (edges, times, moments))
+    return Cuts(one, two, three, reached)
+
+
+def parts_of(media: PlannedTrack, edges: Int64, promised: Promise) -> Int64:
+    """First sample of each part of segments, and the end.
+
+    Args:
+        media: as `bridged` gives it.
+        edges: first sample of each segment, and the end.
+        promised: of this title.
+    """
+    ticks, durations = int(promised.part * media.timescale), media.durations
+    at, stops = edges[:-1], edges[1:]
+    at, stops = at[at < stops], stops[at < stops]
+    least = int(durations.min()) if len(at) else 0
+    if least and least == durations.max():
+        many = max(ticks // least, 1)
+        counts = -(-(stops - at) // many)
+        firsts = np.repeat(at - (np.cumsum(counts) - counts) * many, counts)
+        return np.append(firsts + np.arange(len(firsts)) * many, edges[-1])
+    total = np.append(0, np.cumsum(durations))
+    places = [edges[-1:]]
+    while len(at):  # the next part of each segment that has one
+        places.append(at)
+        following = np.searchsorted(total, total[at] + ticks, side="right") - 1
+        at = np.maximum(following, at + 1)
+        at, stops = at[at < stops], stops[at < stops]
+    return np.sort(np.concatenate(places))
+
+
+def open_parts(
+    media: PlannedTrack, start: int, reached: int, promised: Promise, back: int = 0
+) -> Int64:
+    """First sample of each part of a segment that is not complete, and the end of the last one.
+
+    Args:
+        media: of a track that follows another; as `bridged` gives it.
+        start: first sample of the segment.
+        reached: presentation time in ticks up to which the other is known.
+        promised: of this title.
+        back: as of `Decided`.
+    """
+    shown = media.presentation
+    final = int(np.searchsorted(np.maximum.accumulate(shown), _horizon(media, back)))
+    stop = min(final, int(np.searchsorted(least_from(shown), reached, side="right")) - 1)
+    total = np.append(0, np.cumsum(media.durations))
+    ticks = int(promised.part * media.timescale)
+    places = [start]
+    while True:
+        at = places[-1]
+        following = max(int(np.searchsorted(total, total[at] + ticks, side="right")) - 1, at + 1)
+        if following >= stop:
+            return np.array(places, np.int64)
+        places.append(following)
+
+
+def _is_reordered(media: PlannedTrack) -> bool:
+    """Whether composition offsets differ in the source: then pictures may come in another order."""
+    rows = media.track.fragments
+    known = (rows.cts_min != NULL) & (rows.dts != NULL)
+    return bool(np.ptp((rows.cts_min - rows.dts)[known]) if known.any() else True)
+
+
+def reordered(media: PlannedTrack) -> int:
+    """Pictures that are presented before one that is decoded earlier, at most; 0: none is."""
+    shown = media.presentation
+    back = 0
+    if not (shown[1:] > shown[:-1]).all():
+        back = int((np.arange(len(shown)) - np.searchsorted(np.sort(shown), shown)).max())
+    if back or (media.track.kind == "video" and _is_reordered(media)):
+        back = max(back, _MOST_REORDERED)
+    return back
+
+
+def _horizon(media: PlannedTrack, least: int = 0) -> int:
+    """The presentation time before which nothing more comes."""
+    rising, back = np.sort(media.presentation), max(reordered(media), least)
+    return int(rising[max(len(rising) - 1 - back, 0)]) if len(rising) > back else -1
 
 
 def _nearest(media: PlannedTrack, moments: Int64, timescale: int) -> Int64:
@@ -164,36 +519,58 @@ def _wide(times: Int64, timescale: int, moments: Int64, scale: int) -> type:
 
 
 def settled(
-    media: PlannedTrack, lead: PlannedTrack, seconds: Fraction | None
-) -> tuple[PlannedTrack, Int64] | None:
-    """The samples of segments that stay as they are, and where these begin and end.
+    media: PlannedTrack,
+    lead: PlannedTrack,
+    cuts: Cuts,
+    promised: Promise,
+    decided: Decided = NOTHING,
+) -> tuple[Int64, Int64, Int64] | None:
+    """Segments that stay as they are, and complete parts of the one after them.
 
     They are cut as `cut` cuts the whole, whatever follows. None: not one segment is complete.
 
     Args:
-        media: the track.
+        media: the track, as `bridged` gives it.
         lead: the track that decides where all are cut.
-        seconds: wanted length; None: a segment for each sync sample of the lead.
+        cuts: of the lead, as `limited` gives them while more comes.
+        promised: of this title.
+        decided: what is decided already of the track.
+
+    Returns: first sample of each segment, and the end; presentation time at which each begins and
+        the last one ends, in ticks; first sample of each part of the next one, and the end.
     """
-    numbers, times = _known(lead)
-    chosen = near(times.tolist(), None, seconds, lead.timescale)
+    edges, times, moments, reached = cuts
     if media is lead:
-        edges, ends = numbers[chosen], times[chosen]
-    else:
-        own, shown = _known(media)
-        if not len(own) or not len(chosen):
+        if len(edges) < 2:
             return None
-        scales = media.timescale, lead.timescale
-        places, decided = nearest(shown, scales[0], times[chosen], scales[1])
-        places = np.maximum.accumulate(places[decided])
-        edges, ends = own[places], shown[places]
+        places = parts_of(media, np.array([edges[-1], max(reached, edges[-1])]), promised)
+        return edges, times, places
+    own, shown = _known(media)
+    if not len(own):
+        return None
+    scales = media.timescale, lead.timescale
+    chosen, is_known = nearest(shown, scales[0], moments, scales[1])
+    chosen = np.maximum.accumulate(chosen[is_known])
+    edges, ends = own[chosen], shown[chosen]
     if len(edges) < 2:
         return None
-    edges[0] = 0
+    edges[0] = decided.first
     edges, first = np.unique(edges, return_index=True)
     if len(edges) < 2:
         return None
-    return media.rows(slice(0, int(edges[-1])), end=int(ends[first[-1]])), edges
+    until = int(least_from(lead.presentation)[min(reached, len(lead) - 1)])
+    is_last = len(chosen) == len(moments)
+    limit = until * scales[0] // scales[1] if is_last else -1
+    return edges, ends[first], open_parts(media, int(edges[-1]), limit, promised, decided.back)
+
+
+def first_of(media: PlannedTrack, moment: int, timescale: int) -> int:
+    """The sample at which a track is cut that follows another, which is cut at a moment."""
+    own, shown = _known(media)
+    if not len(own):
+        return -1
+    place, _ = nearest(shown, media.timescale, np.array([moment]), timescale)
+    return int(own[place[0]])
 
 
 def _known(media: PlannedTrack) -> tuple[Int64, Int64]:

@@ -8,11 +8,11 @@ that the size of a moof follows from how many samples it has.
 from __future__ import annotations
 
 import struct
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -22,15 +22,16 @@ from fragdex.errors import BuildError
 from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import Subsegments
 from fragdex.fragments.table import NULL, Int64
-from fragdex.muxing.between import Event, by_segment
-from fragdex.muxing.census import BoxKind, LeftOut, boxes_left_out, content
-from fragdex.muxing.fragments import Fragments, inside_fragments
+from fragdex.muxing.between import Trafs
+from fragdex.muxing.census import LeftOut
+from fragdex.muxing.fragments import WHY, Fragments
 from fragdex.muxing.groups import descriptions_of_groups, groupings_of
 from fragdex.muxing.media import media_type
 from fragdex.muxing.movie import clip_init, described, track_id
-from fragdex.muxing.plan import PlannedTrack, least_from
+from fragdex.muxing.plan import Plan, PlannedTrack, begins_of
 from fragdex.muxing.protection import Read, protected
 from fragdex.muxing.segmentation import cut, reference
+from fragdex.muxing.subsamples import with_subsamples
 from fragdex.muxing.view import Block, View
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import TimeLike, exact_time
@@ -122,7 +123,12 @@ def descriptions_of(trak: Box | None, media: PlannedTrack) -> Int64 | None:
 
 
 def completed(
-    media: PlannedTrack, trak: Box | None, read: Read | None = None, *, later: bool = False
+    media: PlannedTrack,
+    trak: Box | None,
+    read: Read | None = None,
+    *,
+    later: bool = False,
+    trafs: Trafs = MappingProxyType({}),
 ) -> PlannedTrack:
     """A track with the descriptions and groups of its samples, and what decrypts them.
 
@@ -131,6 +137,7 @@ def completed(
         trak: of the source's moov.
         read: exactly the bytes of a range of the source; None: nothing is encrypted.
         later: whether more comes, which may have groups of its own.
+        trafs: what its fragments say of samples.
 
     Raises:
         BuildError: as `descriptions_of` and `protected`.
@@ -138,8 +145,9 @@ def completed(
     planned = replace(media, descriptions=descriptions_of(trak, media))
     # a row may stand for many samples
     if not (media.unit or later):
-        groups = groupings_of(media.track, trak, media.source_numbers)
+        groups = groupings_of(media.track, trak, media.source_numbers, trafs)
         planned = replace(planned, groups=groups)
+    planned = with_subsamples(planned, trak, trafs)
     if read is None or trak is None:
         return planned
     return replace(planned, protection=protected(trak, planned, read))
@@ -170,18 +178,21 @@ class Segments:
     """Tracks cut into segments, each a fragment with all of them.
 
     Args:
-        init: the source's ftyp and moov.
-        media: the tracks, at least one.
+        plan: what they have.
         seconds: wanted length; None: a segment for each sync sample.
         edges: of each track the first sample of each segment, and the end; None: cut again.
-        head: bytes in front of each fragment.
+        head: bytes in front of each segment.
         begins: as `Fragments` takes it.
-        events: of the sources, in the order in which they come.
         later: whether more comes, so that what is here must not change by it.
+        parts: of the one track, the first sample of each fragment, and the end, where a segment is
+            several; None: each is one.
+        first_number: of the first fragment.
 
     Attributes:
-        media, edges: as given or cut.
+        media, edges: of the plan, and as given or cut.
         fragments: sizes and parts of the fragments.
+        firsts: number of the first fragment of each segment, and of all.
+        sizes: int64 bytes of each segment.
         lead: the track whose times are those of the segments.
         time: int64 presentation time of each segment in ticks of the lead; the first begins where
             the track does, or at 0 where the edit list hides what is before.
@@ -194,56 +205,49 @@ class Segments:
 
     def __init__(
         self,
-        init: bytes,
-        media: Sequence[PlannedTrack],
+        plan: Plan,
         seconds: Fraction | None,
         edges: Sequence[Int64] | None = None,
         *,
         head: bytes = b"",
         begins: int | None = None,
-        events: Sequence[Event] = (),
         later: bool = False,
+        parts: Int64 | None = None,
+        first_number: int = 1,
     ) -> None:
-        self.media = list(media)
+        self._plan, self.media = plan, plan.tracks
         self.lead = reference(self.media)
         self.edges = list(edges) if edges is not None else cut(self.media, seconds, self.lead)
         self.media_type = media_type(one.track for one in self.media)
-        self._source_init = init
         mine = self.edges[next(n for n, one in enumerate(self.media) if one is self.lead)]
-        shown = self.lead.presentation
-        # From a segment on nothing earlier is presented: its least time, and those after it.
-        least = np.minimum.reduceat(shown, mine[:-1])
-        least = least_from(least)
+        shown, least = self.lead.presentation, begins_of(self.lead, mine)
         self.time: Int64 = np.maximum(least, 0)
         end = max(self.lead.end, int(self.time[-1]))
         self.duration: Int64 = np.diff(self.time, append=end)
-        between = by_segment(events, self.time, self.lead.timescale, end if later else None)
-        self.fragments = Fragments(self.media, self.edges, head, begins, events=between)
+        stop = Fraction(end, self.lead.timescale) if later else None
+        cuts = self.edges if parts is None else [parts]
+        numbers = np.arange(len(mine)) if parts is None else np.searchsorted(parts, mine)
+        self.firsts: Int64 = numbers
+        self.fragments = Fragments(
+            plan, cuts, head, begins, first_number, stop=stop, led=numbers[:-1]
+        )
+        self.sizes: Int64 = np.add.reduceat(self.fragments.sizes, numbers[:-1])
         starts = self.lead.samples.sync[mine[:-1]]
         self.is_closed = bool((shown[mine[:-1]] <= least).all())
         self._access = np.where(starts, np.maximum(shown[mine[:-1]], 0), NULL)
 
     def __len__(self) -> int:
-        return len(self.fragments)
+        return len(self.time)
 
     @cached_property
     def init(self) -> bytes:
         """The initialization segment; made when it is requested."""
-        return init_segment(self._source_init, self.media)
+        return init_segment(self._plan.init, self.media)
 
-    def left_out(self, besides: Mapping[BoxKind, int]) -> tuple[LeftOut, ...]:
-        """What of these tracks, and of the file, is not in the segments.
-
-        Args:
-            besides: what the source has elsewhere than in its initialization segment.
-        """
-        tracks = {one.track.id for one in self.media}
-        source = content(parse(self._source_init), tracks) + Counter(besides)
-        made = content(parse(self.init))
-        for one in self.media:
-            for kind in inside_fragments(one):
-                made[kind] = max(made[kind], source[kind])
-        return boxes_left_out(source, made, "made fragments do not have it", tracks=tracks)
+    @cached_property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What of these tracks, and of the file, is not in the segments."""
+        return self._plan.lacking(parse(self._plan.init), parse(self.init), WHY, in_fragments=True)
 
     @cached_property
     def sidx(self) -> bytes:
@@ -252,8 +256,8 @@ class Segments:
 
     @property
     def _subsegments(self) -> Subsegments:
-        """The fragments as stretches, for a sidx."""
-        sizes = self.fragments.sizes
+        """The segments as stretches, for a sidx."""
+        sizes = self.sizes
         return Subsegments(
             np.cumsum(sizes) - sizes,
             sizes,
@@ -269,7 +273,6 @@ class Segments:
         sources: Sequence[FileInfo],
         recipe: Any,
         media_type: str | None = None,
-        findings: Iterable[str] = (),
     ) -> View:
         """One file as a view: initialization segment, sidx and all fragments.
 
@@ -277,7 +280,6 @@ class Segments:
             sources: of the tracks.
             recipe: what else decides its bytes.
             media_type: None: that of the tracks.
-            findings: of the view.
         """
         # nothing else is needed by the view: a source's moov may have 100 MB
         head, fragments = [self.init, self.sidx], self.fragments
@@ -286,15 +288,27 @@ class Segments:
         def block(number: int) -> Sequence[Block]:
             return fragments.parts(number - 1) if number else head
 
-        return View(media_type or self.media_type, sources, recipe, sizes, block, findings)
+        kind = media_type or self.media_type
+        return View(kind, sources, recipe, sizes, block, self.left_out)
 
-    def view(self, number: int, source: FileInfo, recipe: Any) -> View:
-        """One segment as a view; `recipe` says what else decides its bytes."""
-        size = int(self.fragments.sizes[number])
-        return View(
-            self.media_type,
-            [source],
-            [*recipe, number],
-            [size],
-            lambda _: self.fragments.parts(number),
-        )
+    def view(self, number: int, source: FileInfo, recipe: Any, named: int | None = None) -> View:
+        """One segment as a view; `recipe` says what else decides its bytes.
+
+        Args:
+            number: from 0.
+            source: of its samples.
+            recipe: what else decides it.
+            named: its number in what these are a part of; None: the same.
+        """
+        named = number if named is None else named
+        low, high = self.firsts[number : number + 2].tolist()
+        blocks = partial(self._blocks, low, high)
+        return View(self.media_type, [source], [*recipe, named], [int(self.sizes[number])], blocks)
+
+    def part(self, number: int, source: FileInfo, recipe: Any) -> View:
+        """One fragment as a view, by its number from 0; `recipe` says what else decides it."""
+        size, blocks = int(self.fragments.sizes[number]), partial(self._blocks, number, number + 1)
+        return View(self.media_type, [source], recipe, [size], blocks)
+
+    def _blocks(self, low: int, high: int, _: int) -> list[Block]:
+        return self.fragments.parts(low, high)

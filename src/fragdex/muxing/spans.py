@@ -8,7 +8,7 @@ copy hides it again (ISO/IEC 14496-12, 8.6.6).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import floor, lcm
@@ -21,6 +21,7 @@ from fragdex.fragments.table import NULL, Int64, SampleTable
 from fragdex.fragments.track_info import Segment
 from fragdex.indexing.samples import MAX_WITHOUT_BYTES
 from fragdex.muxing.plan import PlannedTrack, one_source
+from fragdex.record import record
 from fragdex.seeking.model import Track
 from fragdex.seeking.seek import Hit
 from fragdex.sources import Source
@@ -117,9 +118,17 @@ FINEST = 10_000_000
 """Ticks a second of the finest movie timescale that is written."""
 
 
-@dataclass(slots=True)
-class _Stretch:
-    """What one segment of the presentation needs: samples first to last (exclusive)."""
+@record(slots=True)
+class Stretch:
+    """What one segment of the presentation needs to show a span.
+
+    Attributes:
+        start, stop: seconds of the source's presentation (exclusive).
+        low, high: the same in ticks of composition time.
+        first, last: numbers of the samples that it needs, last exclusive.
+        rate: at which it is shown; 0: a picture that stands still.
+        samples: those.
+    """
 
     start: Fraction
     stop: Fraction
@@ -174,7 +183,7 @@ def part_of(
     """
     stretches = []
     for segment in segments_of(track):
-        stretch = _stretch(track, segment, start, stop, source)
+        stretch = stretch_of(track, segment, start, stop, source)
         if stretch is not None:
             stretches.append(stretch)
     if not stretches:
@@ -198,7 +207,7 @@ def part_of(
         reached = end
         if (stretch.first, stretch.last) in ranges and track.kind != "audio":
             rows = slice(starts[number], starts[number + 1])
-            shown_at = _begin_at(moved, rows, shown_at)
+            shown_at = begin_at(moved, rows, shown_at)
         edits.append((end - begin, shown_at, stretch.rate))
     if track.kind == "video":
         pace = Fraction(track.timescale, timescale)
@@ -211,8 +220,8 @@ def part_of(
 
 
 def _movie_ticks(
-    track: Track, stretches: Sequence[_Stretch], start: Fraction, timescale: int
-) -> list[tuple[_Stretch, int, int]]:
+    track: Track, stretches: Sequence[Stretch], start: Fraction, timescale: int
+) -> list[tuple[Stretch, int, int]]:
     """Where each stretch begins and ends in the clip (exclusive), in ticks of the movie.
 
     Of pictures and sound, one is shown for a tick of its track at least.
@@ -259,7 +268,7 @@ def _in_samples(part: PlannedTrack) -> PlannedTrack:
 
 
 def _unmarked(
-    stretches: Sequence[_Stretch], table: SampleTable, numbers: tuple[int, int]
+    stretches: Sequence[Stretch], table: SampleTable, numbers: tuple[int, int]
 ) -> SampleTable:
     """No sync mark on what is hidden, but where decoding must start.
 
@@ -276,7 +285,7 @@ def _unmarked(
     return replace(table, sync=sync)
 
 
-def _begin_at(samples: SampleTable, rows: slice, tick: int) -> int:
+def begin_at(samples: SampleTable, rows: slice, tick: int) -> int:
     """Let the sample that is on show at a tick begin there: what came before is hidden anyhow.
 
     FFmpeg and what is built on it drop a picture that begins before its edit, and show the next one
@@ -308,9 +317,10 @@ def segments_of(track: Track) -> tuple[Segment, ...]:
     return (Segment(first, None, int(first * track.timescale - track.shift)),)
 
 
-def _stretch(
+def stretch_of(
     track: Track, segment: Segment, start: Fraction, stop: Fraction, source: Reader
-) -> _Stretch | None:
+) -> Stretch | None:
+    """What a segment of the presentation needs to show a span; None where it shows none of it."""
     begin = max(start, segment.start)
     end = stop if segment.stop is None else min(stop, segment.stop)
     if begin >= end:
@@ -324,11 +334,13 @@ def _stretch(
     low_tick = round(low)
     high_tick = max(round(high), low_tick + 1)
     table = track.fragments
-    hit = _first_decoded(track, (low_tick + track.shift) / track.timescale, source)
+    hit = first_decoded(track, (low_tick + track.shift) / track.timescale, source)
     hit_row = row = hit.fragment if hit.cts <= low_tick else 0
     if track.kind == "audio":
         row = _row_before(track, row, low_tick - _preroll(track))
-    shown = np.flatnonzero((table.cts_min[row:] < high_tick) & (table.cts_min[row:] != NULL))
+    is_text = track.kind == "text"
+    begun = table.cts_min[row:] < high_tick + is_text
+    shown = np.flatnonzero(begun & (table.cts_min[row:] != NULL))
     if not len(shown):
         return None
     samples = source.budget.take(track, row, row + int(shown[-1]) + 1, hit_row)
@@ -340,7 +352,12 @@ def _stretch(
     if source.size is not None:
         gone = np.flatnonzero((samples.offset + samples.size)[first:] > source.size)
         end_of_media = first + int(gone[0]) if len(gone) else end_of_media
-    needed = np.flatnonzero(samples.cts[first:end_of_media] < high_tick)
+    wanted = samples.cts[first:end_of_media] < high_tick
+    if is_text and track.stop is not None and end >= (segment.stop or track.stop.fraction):
+        # Texts of no duration, which take the last one off the screen, are of what ends there.
+        ended = samples.cts[first:end_of_media] == high_tick
+        wanted |= ended & (samples.duration[first:end_of_media] == 0)
+    needed = np.flatnonzero(wanted)
     if not len(needed):
         return None
     last = first + int(needed[-1]) + 1
@@ -365,7 +382,7 @@ def _stretch(
             end = begin + (most - low) / pace
         low = min(low, most - 1)
     return (
-        _Stretch(
+        Stretch(
             *(begin, end, low, high_tick, base + first, base + last, rate),
             samples.rows(slice(first, last)),
         )
@@ -387,7 +404,7 @@ def _next_shown(all_shown: Int64, cts: Int64, until: int) -> Int64:
     return ends
 
 
-def _first_decoded(track: Track, time: Fraction, source: Reader) -> Hit:
+def first_decoded(track: Track, time: Fraction, source: Reader) -> Hit:
     """Where a decoder can start to show a time: flags of pictures lie, the pictures do not."""
     if track.kind == "video" and source.worth_a_look(track.id):
         before = source.requests
@@ -476,7 +493,7 @@ def with_bytes(track: Track, samples: SampleTable) -> Int64 | None:
     What stands before a sample of no bytes continues. FFmpeg reads no trun that has one; to decrypt
     some, their number among the others is needed.
     """
-    if track.kind not in ("video", "audio") or track.info.encryption is not None:
+    if track.kind not in ("video", "audio") or track.is_encrypted():
         return None
     empty = samples.size == 0
     return np.flatnonzero(~empty) if empty.any() and not empty.all() else None

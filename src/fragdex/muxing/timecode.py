@@ -8,7 +8,6 @@ the frames that have passed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, lcm
 from typing import Final, NamedTuple
@@ -19,10 +18,12 @@ from fragdex.boxes import Box
 from fragdex.byterange import ByteRange
 from fragdex.fragments.table import SampleTable
 from fragdex.fragments.track_info import Segment
+from fragdex.muxing.kept import Kept
 from fragdex.muxing.movie import described
 from fragdex.muxing.plan import PlannedTrack, one_source
 from fragdex.muxing.progressive import WIDE
 from fragdex.muxing.spans import FAR, FINEST, Reader, segments_of
+from fragdex.record import record
 from fragdex.seeking.model import Track
 
 SIZE: Final = 4
@@ -71,7 +72,7 @@ class Counting(NamedTuple):
         return (value % WIDE).to_bytes(SIZE, "big")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Stretch:
     """Timecode samples that are on show from `begin` to `stop` (seconds, exclusive).
 
@@ -98,30 +99,35 @@ class _Stretch:
 
 
 def timecode_part(
-    track: Track, trak: Box, start: Fraction, stop: Fraction, timescale: int, source: Reader
+    track: Track, trak: Box, kept: Kept, timescale: int, source: Reader
 ) -> PlannedTrack | str:
-    """What a timecode track gives to a clip from `start` to `stop`, or why it gives nothing.
+    """What a timecode track gives to a clip, or why it gives nothing.
 
     Args:
         trak: of the source.
-        start, stop: seconds of the source's presentation, in whole ticks of `timescale`.
+        kept: what the clip shows, in whole ticks of `timescale`.
         timescale: of the clip's movie.
         source: the media; of each sample that is rewritten, 4 bytes are read.
 
     Returns: "" where it has nothing to present.
     """
-    stretches = _stretches(track, trak, start, stop, source)
-    if isinstance(stretches, str):
-        return stretches
-    scale = lcm(track.timescale, *(one.begin.denominator for one in stretches))
-    if scale > FINEST or (stop - start) * scale >= WIDE >> 1:
+    stretches: list[tuple[_Stretch, Fraction]] = []
+    for span in kept:
+        shown_here = _stretches(track, trak, span.start, span.stop, source)
+        if isinstance(shown_here, str):
+            if shown_here:
+                return shown_here
+            continue
+        stretches += [(one, span.earlier) for one in shown_here]
+    scale = lcm(track.timescale, *(one.begin.denominator for one, _ in stretches))
+    if scale > FINEST or sum(span.length for span in kept) * scale >= WIDE >> 1:
         scale = track.timescale  # times are rounded to it
     samples_made: dict[int, bytes] = {}
     edits: list[tuple[int, int, Fraction]] = []
     tables, numbers = [], []
     shown = decoded = count = 0
-    for one in stretches:
-        begin, end = (round((at - start) * timescale) for at in (one.begin, one.stop))
+    for one, earlier in stretches:
+        begin, end = (round((at - earlier) * timescale) for at in (one.begin, one.stop))
         if end <= max(begin, shown):
             continue
         if begin > shown:
@@ -193,7 +199,7 @@ def _stretches(
     track: Track, trak: Box, start: Fraction, stop: Fraction, source: Reader
 ) -> Sequence[_Stretch] | str:
     """What is on show of a track, or why that is unknown; "" where nothing is."""
-    if track.info.encryption is not None:
+    if track.is_encrypted():
         return "it is encrypted"
     stretches = []
     for segment in segments_of(track):

@@ -14,8 +14,8 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy.typing as npt
 from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64
 from fragdex.indexing import native
+from fragdex.record import record
 from fragdex.responses import Fields, Response, respond
 from fragdex.seeking.origin import FileInfo
 from fragdex.sources import Source, SourceLike, SourcesLike, open_source
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Block",
     "Derived",
+    "Interleaved",
     "Part",
     "Scattered",
     "SourceRange",
@@ -124,8 +126,36 @@ class Derived(NamedTuple):
         return self.make(data)[self.low : self.low + self.size]
 
 
-Block = Part | Scattered | Derived
-"""What views are made of; `View.parts` gives scattered ranges one by one."""
+class Interleaved(NamedTuple):
+    """Made bytes and ranges of a source by turns: fragments one after the other.
+
+    Attributes:
+        source: number of the source, from 0.
+        made: the made bytes, one after the other.
+        start, size: int64 columns: where each piece begins, and its bytes. A start below 0 is a
+            place in `made`, from the first byte on: -1, -2, …
+
+    >>> import numpy as np
+    >>> list(Interleaved(0, b"moof", np.array([-1, 8, -4]), np.array([3, 2, 1])).parts())
+    [b'moo', SourceRange(source=0, range=ByteRange(start=8, stop=10)), b'f']
+    """
+
+    source: int
+    made: bytes
+    start: Int64
+    size: Int64
+
+    def parts(self) -> Iterator[Part]:
+        """The pieces one by one."""
+        for start, size in zip(self.start.tolist(), self.size.tolist(), strict=True):
+            if start < 0:
+                yield self.made[~start : ~start + size]
+            else:
+                yield SourceRange(self.source, ByteRange(start, start + size))
+
+
+Block = Part | Scattered | Derived | Interleaved
+"""What views are made of; `View.parts` gives the ranges of a block one by one."""
 
 
 def size_of(part: Block) -> int:
@@ -253,6 +283,9 @@ class Sources:
         waiting: list[Part] = []
         gathered = 0
         for part in self._gathered(parts):
+            if not waiting and isinstance(part, bytes):
+                yield part
+                continue
             size = size_of(part)
             if waiting and (gathered + size > _AT_ONCE or len(waiting) >= _TOGETHER):
                 yield from self._read(waiting)
@@ -271,18 +304,42 @@ class Sources:
             if isinstance(block, Derived):
                 yield block.made([*self._read([*block.ranges.parts()])])
                 continue
-            if not isinstance(block, Scattered):
+            if isinstance(block, (bytes, SourceRange)):
                 yield block
                 continue
-            start = int(block.start.min())
-            stop = int((block.start + block.size).max())
-            most = (_REMOTE_WASTE if self.source(block.source).remote else _WASTE) * size_of(block)
-            if stop - start > min(most, _AT_ONCE):
-                yield from block.parts()
+            low, high, wanted = native.span(block.start, block.size)
+            made = block.made if isinstance(block, Interleaved) else b""
+            source = self.source(block.source)
+            if high - low <= min((_REMOTE_WASTE if source.remote else _WASTE) * wanted, _AT_ONCE):
+                data = source.read(ByteRange(low, high))
+                self._check(block.source)
+                yield native.join(data, block.start, block.size, made, low)
                 continue
-            data = self.source(block.source).read(ByteRange(start, stop))
-            self._check(block.source)
-            yield native.join(data, block.start - start, block.size)
+            joined = self._joined(block) if isinstance(block, Interleaved) else None
+            if joined is None:
+                yield from block.parts()
+            else:
+                yield joined
+
+    def _joined(self, block: Interleaved) -> bytes | None:
+        """The bytes of many pieces, by few reads; None: too much for one go."""
+        inside = block.start >= 0
+        places, size = block.start[inside], block.size[inside]
+        gap = _GAP if self.source(block.source).remote else _LOCAL_GAP
+        start = places
+        order = start.argsort(kind="stable")
+        start, stop = start[order], np.maximum.accumulate((start + size)[order])
+        heads = (start[1:] > stop[:-1] + gap).nonzero()[0] + 1
+        begins, ends = start[[0, *heads]], stop[[*(heads - 1), -1]]
+        if int((ends - begins).sum()) > _AT_ONCE or len(begins) > _TOGETHER:
+            return None
+        ranges = zip(begins.tolist(), ends.tolist(), strict=True)
+        spans = self._spans(block.source, [ByteRange(*one) for one in ranges])
+        before = np.array([0, *accumulate(span.size for span, _ in spans)], np.int64)
+        begins = np.array([span.start for span, _ in spans], np.int64)
+        start = block.start.copy()
+        start[inside] = places + (before[:-1] - begins)[begins.searchsorted(places, "right") - 1]
+        return native.join(b"".join(data for _, data in spans), start, block.size, block.made)
 
     def _read(self, parts: Sequence[Part]) -> Iterator[bytes]:
         """The bytes of parts that are not too large together."""
@@ -350,9 +407,9 @@ def _identified(block: Block) -> bytes:
         return block
     if isinstance(block, Derived):
         return _identified(block.ranges)
-    if isinstance(block, Scattered):
-        return block.start.tobytes() + block.size.tobytes()
-    return f"{block.source} {block.range.start} {block.range.stop}".encode()
+    if isinstance(block, (Scattered, Interleaved)):
+        return b"".join(map(_identified, block.parts()))
+    return f"{block.source} {block.range.start} {block.range.stop};".encode()
 
 
 def _start(span: tuple[ByteRange, bytes]) -> int:
@@ -364,7 +421,7 @@ _FORMAT: Final = 4
 """Grows with each change of the bytes that a recipe gives, so that no cache mixes two."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class View:
     """A file that is described and never stored.
 
@@ -479,7 +536,7 @@ class View:
         [b'bc', b'de']
         """
         for block in self.blocks(range):
-            if isinstance(block, Scattered):
+            if isinstance(block, (Scattered, Interleaved)):
                 yield from block.parts()
             else:
                 yield block
@@ -666,23 +723,24 @@ def _in_a_header(sentences: Sequence[str]) -> str:
 def _cut(part: Block, low: int, high: int) -> Block:
     if isinstance(part, bytes):
         return part[low:high]
-    if isinstance(part, Scattered):
-        return _cut_ranges(part, low, high)
+    if isinstance(part, (Scattered, Interleaved)):
+        start, size = _cut_ranges(part.start, part.size, low, high)
+        return part._replace(start=start, size=size)
     if isinstance(part, Derived):
         return part._replace(low=part.low + low, size=high - low)
     return SourceRange(part.source, ByteRange(part.range.start + low, part.range.start + high))
 
 
-def _cut_ranges(part: Scattered, low: int, high: int) -> Scattered:
-    ends = np.cumsum(part.size)
+def _cut_ranges(start: Int64, size: Int64, low: int, high: int) -> tuple[Int64, Int64]:
+    ends = np.cumsum(size)
     first = int(np.searchsorted(ends, low, side="right"))
     last = int(np.searchsorted(ends, high, side="left"))
-    start, size = part.start[first : last + 1].copy(), part.size[first : last + 1].copy()
+    into = low - (int(ends[first]) - int(size[first]))
+    start, size = start[first : last + 1].copy(), size[first : last + 1].copy()
     size[-1] -= int(ends[last]) - high
-    into = low - (int(ends[first]) - int(part.size[first]))
-    start[0] += into
+    start[0] += into if start[0] >= 0 else -into
     size[0] -= into
-    return Scattered(part.source, start, size)
+    return start, size
 
 
 class _ViewSource(Source):

@@ -12,16 +12,21 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from fragdex.boxes import Box, parse
-from fragdex.byterange import Fetched, plan_reads
+from fragdex.byterange import ByteRange, Fetched, plan_reads
 from fragdex.errors import BuildError, NoSyncSample, TruncatedInput
 from fragdex.fragments.table import Bool, Int64, SampleTable
+from fragdex.fragments.track_info import Movie
 from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample, family_of
 from fragdex.indexing.codecs import Missing, body, decoder_config
 from fragdex.indexing.moov import plain_init
+from fragdex.muxing.between import between
+from fragdex.muxing.census import LeftOut
 from fragdex.muxing.elementary_stream import annexb, obu, parameter_sets
+from fragdex.muxing.kept import following
 from fragdex.muxing.movie import described, traks_of
-from fragdex.muxing.plan import PlannedTrack, one_source
+from fragdex.muxing.plan import Plan, PlannedTrack, one_source
 from fragdex.muxing.progressive import clip_movie, unfit
+from fragdex.seeking.model import Period
 from fragdex.seeking.track import Track
 from fragdex.seeking.window import Packet, Window
 from fragdex.sources import Source
@@ -44,13 +49,41 @@ def _mp4(
 ) -> bytes:  # fmt: skip
     boxes = _boxes(window, source, init)
     data = _data(window, source, fetch)
+    return b"".join((_head(window, boxes, keep_times=keep_times)[0], *data))
+
+
+def _head(
+    window: Window, boxes: Sequence[Box], *, keep_times: bool = False
+) -> tuple[bytes, list[Box]]:
+    """The small file in front of the samples, and its ftyp and moov."""
     part, timescale = _part(window, keep_times), window.timescale
     obstacle = unfit([part], boxes)
     if obstacle:
         raise BuildError(f"a progressive file cannot hold this window: {obstacle}")
     start = Fraction(int(window.ticks[0]), timescale)
-    head, _ = clip_movie([part], boxes, timescale, start)
-    return b"".join((head, *data))
+    kept = following([(start, start + Fraction(part.duration, timescale))])
+    head, _, written = clip_movie(Plan((part,)), boxes, timescale, kept)
+    return head, written
+
+
+def _left_out(
+    window: Window, source: Source, fetch: Fetch, *, init: bytes | None = None
+) -> tuple[LeftOut, ...]:
+    """What the small file lacks of the moov, and of what stands around the samples."""
+    _, written = _head(window, _boxes(window, source, init))
+    data = init or b"".join(source.read_many(window.init))
+    track = window.track
+    table = track.fragments
+    ends = table.sample_start + table.sample_count
+    rows = (table.sample_start <= window.samples.max()) & (ends > window.samples.min())
+    stop = int((table.offset + table.size)[rows].max())
+    part = ByteRange(int(table.offset[rows].min()), stop)
+    movie = Movie(track.movie_timescale, 0, True, (track.info,))
+    alone = Period(track.period, window.init, movie, (track,))
+    besides = between(alone, source.read, remote=source.remote, part=part)
+    plan = Plan((_part(window, keep_times=False),), between=besides)
+    why = "a window is a small progressive file of the samples of one track"
+    return plan.lacking(parse(plain_init(data)), written, why)
 
 
 def _annexb(window: Window, source: Source, fetch: Fetch, *, init: bytes | None = None) -> bytes:
@@ -103,6 +136,7 @@ def _configuration(
 
 _FORMS: Final[dict[str, Callable[..., Any]]] = {
     "mp4": _mp4,
+    "left_out": _left_out,
     "annexb": _annexb,
     "obu": _obu,
     "packets": _packets,

@@ -46,9 +46,23 @@ static PyObject *kept_unless(const char *why, PyObject *out)
     return out;
 }
 
+/* What runs are of: bytes that begin at `base`, and those that were made. */
+typedef struct {
+    Py_buffer view, made;
+    long long base;
+} held_t;
+
+/* Where a run is, below 0 in what was made; NULL: outside. */
+static const char *run_in(const held_t *held, int64_t at, int64_t size)
+{
+    const Py_buffer *in = at < 0 ? &held->made : &held->view;
+    at = at < 0 ? ~at : (int64_t)((uint64_t)at - (uint64_t)held->base);
+    return outside(at, size, in->len) ? NULL : (const char *)in->buf + at;
+}
+
 /* The bytes of runs, one behind the other; `sizes` has one for all or one for each. NULL: an error
  * is raised. */
-static PyObject *joined(const Py_buffer *view, const column_t *offsets, const column_t *sizes)
+static PyObject *joined(const held_t *held, const column_t *offsets, const column_t *sizes)
 {
     int single = sizes->count == 1;
     const char *why = NULL;
@@ -57,7 +71,7 @@ static PyObject *joined(const Py_buffer *view, const column_t *offsets, const co
         why = "join: offsets and sizes differ in length";
     for (Py_ssize_t i = 0; !why && i < offsets->count; i++) {
         int64_t size = single ? same : number_at(sizes, i);
-        if (outside(number_at(offsets, i), size, view->len) || size > PY_SSIZE_T_MAX - total)
+        if (!run_in(held, number_at(offsets, i), size) || size > PY_SSIZE_T_MAX - total)
             why = "join: a run lies outside the buffer";
         else
             total += size;
@@ -67,12 +81,13 @@ static PyObject *joined(const Py_buffer *view, const column_t *offsets, const co
         char *to = PyBytes_AsString(out);
         Py_BEGIN_ALLOW_THREADS
         for (Py_ssize_t i = 0; !why && i < offsets->count; i++) {
-            int64_t at = number_at(offsets, i), size = single ? same : number_at(sizes, i);
-            if (outside(at, size, view->len) || size > total) {
+            int64_t size = single ? same : number_at(sizes, i);
+            const char *from = run_in(held, number_at(offsets, i), size);
+            if (!from || size > total) {
                 why = "join: runs changed meanwhile";
                 break;
             }
-            memcpy(to, (const char *)view->buf + at, (size_t)size);
+            memcpy(to, from, (size_t)size);
             to += size;
             total -= size;
         }
@@ -83,15 +98,41 @@ static PyObject *joined(const Py_buffer *view, const column_t *offsets, const co
 
 PyObject *join(PyObject *self, PyObject *args)
 {
-    Py_buffer view;
+    held_t held;
     column_t offsets, sizes;
-    if (!PyArg_ParseTuple(args, "y*O&O&", &view, column_to_read, &offsets, column_to_read, &sizes))
+    if (!PyArg_ParseTuple(args, "y*O&O&y*L", &held.view, column_to_read, &offsets, column_to_read,
+                          &sizes, &held.made, &held.base))
         return NULL;
-    PyObject *out = joined(&view, &offsets, &sizes);
-    PyBuffer_Release(&view);
+    PyObject *out = joined(&held, &offsets, &sizes);
+    PyBuffer_Release(&held.view);
+    PyBuffer_Release(&held.made);
     PyBuffer_Release(&offsets.buffer);
     PyBuffer_Release(&sizes.buffer);
     return out;
+}
+
+/* Where runs that were not made begin and end, and their bytes. */
+PyObject *span(PyObject *self, PyObject *args)
+{
+    column_t offsets, sizes;
+    if (!PyArg_ParseTuple(args, "O&O&", column_to_read, &offsets, column_to_read, &sizes))
+        return NULL;
+    int64_t low = INT64_MAX, high = 0;
+    uint64_t bytes = 0;
+    Py_ssize_t count = offsets.count < sizes.count ? offsets.count : sizes.count;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        int64_t at = number_at(&offsets, i), size = number_at(&sizes, i);
+        if (at < 0)
+            continue;
+        int64_t end = (int64_t)((uint64_t)at + (uint64_t)size);
+        low = at < low ? at : low;
+        high = end > high ? end : high;
+        bytes += (uint64_t)size;
+    }
+    PyBuffer_Release(&offsets.buffer);
+    PyBuffer_Release(&sizes.buffer);
+    return Py_BuildValue("LLL", (long long)(low < INT64_MAX ? low : 0), (long long)high,
+                         (long long)bytes);
 }
 
 /* One row of int64 for each of the places, which nobody changes. NULL: an error is raised. */

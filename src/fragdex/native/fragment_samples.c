@@ -121,7 +121,7 @@ static PyObject *write_asked(const asked_t *asked)
     return out;
 }
 
-PyObject *samples(PyObject *self, PyObject *args)
+PyObject *fragment_samples(PyObject *self, PyObject *args)
 {
     asked_t asked;
     if (!PyArg_ParseTuple(args, "y*O&O!LO&O&", &asked.view, column_to_read, &asked.sizes,

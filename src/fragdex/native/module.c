@@ -2,7 +2,8 @@
  * fragments that look alike as they are passed (box_shapes.c, trafs.c) and making their tables
  * (fragment_tables.c, sync_samples.c) and samples (fragment_samples.c), reading big-endian integers
  * that stand at the same place in many boxes (box_fields.c), summing up rows of samples
- * (sample_runs.c), laying them out in chunks (chunks.c), looking for samples by their own syntax
+ * (sample_runs.c), laying them out in chunks (chunks.c) and in fragments (moofs.c), reading simple
+ * files at once (simple_file.c, simple_moov.c, simple_fragments.c), looking for samples by their own syntax
  * (media_walk.c, with a file for each family of codecs), and pixels of PNGs (pixels.c).
  *
  * Python holds the same, most of it in indexing/native_plain.py; property tests hold the two equal.
@@ -24,8 +25,12 @@ static PyMethodDef methods[] = {
     {"fit", fit, METH_VARARGS,
      "fit(buffer, offsets, sizes, shapes, learn) -> "
      "(shown, missed, odd, wide, met, ((trafs, points, doubted), ...)), or None where there is no shape"},
-    {"join", join, METH_VARARGS, "join(buffer, offsets, sizes) -> bytes"},
-    {"samples", samples, METH_VARARGS,
+    {"join", join, METH_VARARGS, "join(buffer, offsets, sizes, made, base) -> bytes"},
+    {"span", span, METH_VARARGS, "span(offsets, sizes) -> (start, stop, bytes)"},
+    {"moofs", write_moofs, METH_VARARGS,
+     "moofs(lead, number, track, edges, dts, durations, sizes, offsets, places, sync, behind) -> "
+     "(bytes, where each piece is and its size)"},
+    {"samples", fragment_samples, METH_VARARGS,
      "samples(buffer, sizes, shapes, slot, moofs, dts) -> columns one behind the other, or None "
      "where a fragment has none of the shapes"},
     {"sums", sums, METH_VARARGS,
@@ -45,6 +50,11 @@ static PyMethodDef methods[] = {
     {"extents", extents, METH_VARARGS,
      "extents(sizes, each, chunk_start, chunk_offset, duration_stop, duration, offset_stop, offset, "
      "starts, count, into)"},
+    {"simple_file", simple_file, METH_VARARGS,
+     "simple_file(fd or bytes, size, passed, most rows) -> (moov, ..., tracks, moofs), None where it is not "
+     "simple, or False where it should be mapped"},
+    {"simple_samples", simple_samples, METH_VARARGS,
+     "simple_samples(moov, stbl, size, first, stop) -> columns one behind the other, or None"},
     {"aac_frame", aac_frame, METH_VARARGS,
      "aac_frame(data, codebooks, deltas, long, short, elements) -> (bytes of the frame or 0, bits)"},
     {"find_bytes", find_bytes, METH_VARARGS, "find_bytes(data, pattern) -> place or -1"},

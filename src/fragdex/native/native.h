@@ -1,8 +1,9 @@
 /* What the parts of the C extension share.
  *
  * A part uses only parts before it: arguments.c, sample_runs.c, trafs.c, box_shapes.c,
- * fragment_samples.c, box_walk.c, file_walk.c, and fragment_tables.c behind trafs.c; box_fields.c
- * and chunks.c need the arguments alone, pixels.c nothing. Of the walk over media data,
+ * fragment_samples.c, box_walk.c, file_walk.c, and fragment_tables.c behind trafs.c; box_fields.c,
+ * chunks.c and moofs.c need the arguments alone, pixels.c nothing; simple_moov.c stands before
+ * simple_fragments.c (with sample_runs.c), and both before simple_file.c. Of the walk over media data,
  * audio_frames.c, nal_units.c and av1.c stand before media_walk.c, and share lanes.h with it. What
  * a part lends to others stands in the header of its name. module.c names what Python may call; no
  * part uses it.
@@ -155,9 +156,11 @@ typedef struct {
 
 PyObject *walk(PyObject *self, PyObject *args);
 PyObject *join(PyObject *self, PyObject *args);
+PyObject *span(PyObject *self, PyObject *args);
+PyObject *write_moofs(PyObject *self, PyObject *args);
 PyObject *columns(PyObject *self, PyObject *args);
 PyObject *fit(PyObject *self, PyObject *args);
-PyObject *samples(PyObject *self, PyObject *args);
+PyObject *fragment_samples(PyObject *self, PyObject *args);
 PyObject *sums(PyObject *self, PyObject *args);
 PyObject *join_sync(PyObject *self, PyObject *args);
 PyObject *lay_out(PyObject *self, PyObject *args);
@@ -166,6 +169,8 @@ PyObject *settle(PyObject *self, PyObject *args);
 PyObject *chunk_starts(PyObject *self, PyObject *args);
 PyObject *places(PyObject *self, PyObject *args);
 PyObject *extents(PyObject *self, PyObject *args);
+PyObject *simple_file(PyObject *self, PyObject *args);
+PyObject *simple_samples(PyObject *self, PyObject *args);
 PyObject *aac_frame(PyObject *self, PyObject *args);
 PyObject *find_bytes(PyObject *self, PyObject *args);
 PyObject *bare_zeros(PyObject *self, PyObject *args);

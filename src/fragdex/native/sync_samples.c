@@ -18,94 +18,48 @@ static inline int64_t *cell(const table_t *t, int column, Py_ssize_t row)
     return t->cells + column * t->room + row;
 }
 
-/* From a row to the one behind it. */
-static inline int64_t ahead(const table_t *t, int column, Py_ssize_t row)
+/* Whether a row goes on where a run ends; then `run` says what both step by. A single sample has any
+ * step, and so has a run of one. */
+static int goes_on(int64_t *run, const table_t *t, Py_ssize_t row)
 {
-    return (int64_t)((uint64_t)*cell(t, column, row + 1) - (uint64_t)*cell(t, column, row));
+    uint64_t count = (uint64_t)run[SYNC_COUNT], step = (uint64_t)run[SYNC_STEP];
+    uint64_t sample_step = (uint64_t)run[SYNC_SAMPLE_STEP];
+    uint64_t ahead = (uint64_t)*cell(t, SYNC_CTS, row) - (uint64_t)run[SYNC_CTS];
+    uint64_t samples = (uint64_t)*cell(t, SYNC_SAMPLE, row) - (uint64_t)run[SYNC_SAMPLE];
+    if (count == 1) {
+        step = ahead;
+        sample_step = samples;
+    }
+    if ((int64_t)step <= 0 || (int64_t)sample_step <= 0 || ahead != count * step ||
+        samples != count * sample_step ||
+        (uint64_t)*cell(t, SYNC_DTS, row) - (uint64_t)run[SYNC_DTS] != ahead)
+        return 0;
+    if (*cell(t, SYNC_COUNT, row) != 1 && ((uint64_t)*cell(t, SYNC_STEP, row) != step ||
+                                           (uint64_t)*cell(t, SYNC_SAMPLE_STEP, row) != sample_step))
+        return 0;
+    run[SYNC_STEP] = (int64_t)step;
+    run[SYNC_SAMPLE_STEP] = (int64_t)sample_step;
+    run[SYNC_COUNT] = (int64_t)(count + (uint64_t)*cell(t, SYNC_COUNT, row));
+    return 1;
 }
 
-/* Whether a single sample and the one behind it may be of one run. */
-static int is_even(const table_t *t, Py_ssize_t row)
+/* Makes runs as long as they can be, from the first sample on: of samples one by one there are no
+ * fewer. Returns the rows left. */
+static Py_ssize_t join_rows(const table_t *t, Py_ssize_t rows)
 {
-    int64_t step = ahead(t, SYNC_CTS, row);
-    return *cell(t, SYNC_COUNT, row) == 1 && *cell(t, SYNC_COUNT, row + 1) == 1 && step > 0 &&
-           step == ahead(t, SYNC_DTS, row) && ahead(t, SYNC_SAMPLE, row) > 0;
-}
-
-/* Rows behind `row`, which is not the last, that follow it as evenly as the one behind it does. */
-static Py_ssize_t even_from(const table_t *t, Py_ssize_t rows, Py_ssize_t row)
-{
-    if (!is_even(t, row))
-        return 1;
-    const int64_t *count = cell(t, SYNC_COUNT, 0);
-    int64_t step = ahead(t, SYNC_CTS, row), sample_step = ahead(t, SYNC_SAMPLE, row);
-    Py_ssize_t at = row + 1;
-    while (at + 1 < rows && count[at + 1] == 1 && ahead(t, SYNC_CTS, at) == step &&
-           ahead(t, SYNC_DTS, at) == step && ahead(t, SYNC_SAMPLE, at) == sample_step)
-        at++;
-    return at - row;
-}
-
-/* Makes runs of single samples that are evenly spaced in time and number; the first of each but
- * the very first is as far from the one before it. Returns the rows left. */
-static Py_ssize_t join_singles(const table_t *t, Py_ssize_t rows)
-{
-    Py_ssize_t left = 0, covered;
-    for (Py_ssize_t head = 0; head < rows; head += covered) {
-        covered = 1;
-        if (head)
-            covered = even_from(t, rows, head - 1);
-        else if (rows > 1 && is_even(t, 0))
-            covered = even_from(t, rows, 0) + 1;
-        int64_t step = covered > 1 ? ahead(t, SYNC_CTS, head) : 0;
-        int64_t sample_step = covered > 1 ? ahead(t, SYNC_SAMPLE, head) : 0;
+    Py_ssize_t left = 0, row = 0;
+    while (row < rows) {
+        int64_t run[SYNC_COLUMNS];
         for (int f = 0; f < SYNC_COLUMNS; f++)
-            *cell(t, f, left) = *cell(t, f, head);
-        if (covered > 1) {
-            *cell(t, SYNC_COUNT, left) = covered;
-            *cell(t, SYNC_STEP, left) = step;
-            *cell(t, SYNC_SAMPLE_STEP, left) = sample_step;
-        }
+            run[f] = *cell(t, f, row);
+        do
+            row++;
+        while (row < rows && goes_on(run, t, row));
+        for (int f = 0; f < SYNC_COLUMNS; f++)
+            *cell(t, f, left) = run[f];
         left++;
     }
     return left;
-}
-
-/* Whether a run begins where the one before it ends; a run of one sample has any step. */
-static int follows(const table_t *t, Py_ssize_t row)
-{
-    Py_ssize_t before = row - 1;
-    uint64_t count = (uint64_t)*cell(t, SYNC_COUNT, before);
-    int64_t step = *cell(t, SYNC_STEP, before), span = (int64_t)(count * (uint64_t)step);
-    int64_t sample_step = *cell(t, SYNC_SAMPLE_STEP, before);
-    return step > 0 && ahead(t, SYNC_CTS, before) == span && ahead(t, SYNC_DTS, before) == span &&
-           ahead(t, SYNC_SAMPLE, before) == (int64_t)(count * (uint64_t)sample_step) &&
-           (*cell(t, SYNC_STEP, row) == step || *cell(t, SYNC_COUNT, row) == 1) &&
-           *cell(t, SYNC_SAMPLE_STEP, row) == sample_step;
-}
-
-/* Joins runs that follow each other. Returns the rows left. */
-static Py_ssize_t join_runs(const table_t *t, Py_ssize_t rows)
-{
-    Py_ssize_t left = 0;
-    for (Py_ssize_t head = 0, behind; head < rows; head = behind) {
-        /* Rows are compared as they came, so that the sum is written when its last one is known. */
-        uint64_t count = (uint64_t)*cell(t, SYNC_COUNT, head);
-        for (behind = head + 1; behind < rows && follows(t, behind); behind++)
-            count += (uint64_t)*cell(t, SYNC_COUNT, behind);
-        for (int f = 0; f < SYNC_COLUMNS; f++)
-            *cell(t, f, left) = *cell(t, f, head);
-        *cell(t, SYNC_COUNT, left++) = (int64_t)count;
-    }
-    return left;
-}
-
-static int any_run(const table_t *t, Py_ssize_t rows)
-{
-    for (Py_ssize_t row = 0; row < rows; row++)
-        if (*cell(t, SYNC_COUNT, row) > 1)
-            return 1;
-    return 0;
 }
 
 /* Whether no run falls in time, and none begins before the one before it ends. */
@@ -134,11 +88,8 @@ PyObject *join_sync(PyObject *self, PyObject *args)
         Py_BEGIN_ALLOW_THREADS
         table_t t = {given.buffer.buf, rows};
         ordered = !checked || in_order(&t, rows);
-        if (ordered) {
-            rows = join_singles(&t, rows);
-            if (any_run(&t, rows))
-                rows = join_runs(&t, rows);
-        }
+        if (ordered)
+            rows = join_rows(&t, rows);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&given.buffer);

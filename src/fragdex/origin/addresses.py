@@ -17,10 +17,10 @@ import math
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from fragdex.decoding.picture_files import FORMATS
+from fragdex.record import record
 from fragdex.seeking.time_texts import parse_time
 
 _PICTURE = "|".join(map(re.escape, FORMATS.values()))
@@ -36,7 +36,7 @@ MOST_FILES: Final = 32
 _PACKAGED = re.compile(r"(.+?)/(hls|dash)/(.+)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Address:
     """A file and the requested view of it.
 

@@ -7,9 +7,9 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -47,15 +47,33 @@ from fragdex.origin.addresses import (
     view_options,
 )
 from fragdex.origin.film_list import MOST_LISTED, listing, player
+from fragdex.origin.open_segments import (
+    WAITS,
+    NothingWritten,
+    OpenSegment,
+    wait_for,
+    wait_until,
+)
 from fragdex.origin.previews import PreviewMaker, TooManyWaiting, package_file, preview_of
 from fragdex.origin.titles import NotYet, ServedFilm, Titles
+from fragdex.origin.waiting import Directives, TooManyWait, Waiters
+from fragdex.packaging.m3u8 import SKIPPED_UNTIL
+from fragdex.packaging.playlists import CLOCK, utc
+from fragdex.record import record
 from fragdex.responses import has_already
-from fragdex.serving.answers import LARGEST, PREPARED, PreparedSegment, answer, decides
+from fragdex.serving.answers import (
+    LARGEST,
+    PREPARED,
+    Opened,
+    PreparedSegment,
+    answer,
+    decides,
+)
 
 CORS: Final = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Headers": "Range, If-Range, If-None-Match",
-    "Access-Control-Expose-Headers": "Content-Range, Content-Length, ETag, Accept-Ranges",
+    "Access-Control-Expose-Headers": "Content-Range, Content-Length, ETag, Accept-Ranges, Date",
     "Access-Control-Max-Age": "86400",
 }
 """Players are on other sites; what is served here is for everyone who has the address."""
@@ -71,7 +89,7 @@ _THREADS: Final = 32
 """Requests that are answered at a time; others wait."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OriginSettings:
     """How an origin serves.
 
@@ -149,12 +167,16 @@ class Origin:
         self._previews = PreviewMaker()
         self._prepared: LRUCache[tuple[ServedFilm, int, PreparedSegment]] = LRUCache(PREPARED)
         self._buffer = memoryview(bytearray(2 * LARGEST))
+        self._waiters = Waiters(titles, self._in_thread)
         self._lists = self._settings.listed and self._settings.secret is None
         self._lifespan = Starlette(lifespan=self._life)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A request, or the message that a server starts or ends, as ASGI has it."""
         await self._serve(scope, receive, send)
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def close(self) -> None:
         """Close all files; what is requested afterwards opens them again."""
@@ -197,7 +219,7 @@ class Origin:
         except NotSigned:
             return None
         prepared = self._prepared.get(path)
-        if prepared is None or self._titles.opened(prepared[0].names) is not prepared[0]:
+        if prepared is None or self._titles.beginning(prepared[0].names) is not prepared[0]:
             prepared = self._prepare(path)
         if prepared is None:
             return None
@@ -215,7 +237,7 @@ class Origin:
         address = parse_address(path)
         if address is None or address.action not in ("hls", "dash"):
             return None
-        film = self._titles.opened(address.names)
+        film = self._titles.beginning(address.names)
         if film is None or not film.is_packaged:
             return None
         try:
@@ -244,6 +266,9 @@ class Origin:
         loop = asyncio.get_running_loop()
         for turn in (1, 2):
             try:
+                timed_out = await self._awaited(request, path)
+                if timed_out is not None:
+                    return timed_out
                 # files are read and videos indexed in one visit of a thread
                 answered = await loop.run_in_executor(self._threads, self._resolved, request, path)
                 return (
@@ -257,6 +282,8 @@ class Origin:
                     return _refusal(503, error, retry=True)
             except TooManyWaiting:
                 return _refusal(503, "too many pictures and sounds wait to be decoded", retry=True)
+            except TooManyWait:
+                return _refusal(503, "too many requests wait for this recording", retry=True)
             except NotYet as error:
                 return _refusal(503, f"the file is still being written:  {error}", retry=True)
             except NotSigned:
@@ -269,6 +296,68 @@ class Origin:
             except (ValueError, IndexError) as error:
                 return _refusal(400, error)
         raise AssertionError("two turns end in an answer")
+
+    async def _awaited(self, request: Request, path: str) -> Response | None:
+        """Wait for the list or part that a request names; None: it can be answered.
+
+        Raises:
+            ValueError: what it names is invalid, or too far ahead.
+            TooManyWait: more requests wait than may.
+        """
+        is_list = path.endswith(".m3u8") and any(map(request.query_params.get, WAITS))
+        if not is_list and not path.endswith(".m4s"):
+            return None
+        address = parse_address(self._checked(path))
+        if address is None or address.action not in ("hls", "dash"):
+            return None
+        if not is_list and (self._titles.remote or self._is_there(address)):
+            return None
+        name, query = address.file, request.query_params
+        is_whole = request.method == "HEAD" or decides(request.scope["headers"])
+        until = partial(wait_until, self._waiters, partial(self._current, address.names))
+        try:
+            film, begun = await wait_for(until, name, query, whole=is_whole)
+        except KeyError:
+            return None  # the general way says what there is
+        except NothingWritten as error:
+            return _refusal(503, error, retry=True)
+        growth = film.package.title.growth
+        if is_list and growth is not None and not growth.ended:
+            # one is written for all, and no thread is needed
+            view = film.package.reloaded(name, skip=Directives.of(query).skip)
+            fields = self._fields(address, film, query)
+            return answer(view, request.headers, request.method, _made(view), fields)
+        if not begun:
+            return self._part(request.scope, path)
+        return OpenSegment(name, film, until, self._read_part, self._fields(address, film))
+
+    async def _current(self, names: tuple[str, ...]) -> ServedFilm:
+        """A title, packaged: as it was found last, where it is looked at, or opened in a thread."""
+        film = self._waiters.watched(names)
+        return film or await self._in_thread(partial(self._packaged, names))
+
+    async def _read_part(self, film: ServedFilm, part: View) -> bytes:
+        def read() -> bytes:
+            with self._titles.sources(film) as every:
+                given = [every[film.package.sources.index(one)] for one in part.sources]
+                return b"".join(part.chunks(source=given))
+
+        data: bytes = await self._in_thread(read)
+        return data
+
+    def _part(self, scope: Scope, path: str) -> Response | None:
+        """A part that has come, where it is in memory."""
+        ready = self._at_once(scope, path)
+        if ready is None:
+            return None
+        response = Response(ready[1])
+        response.raw_headers = ready[0]
+        return response
+
+    def _packaged(self, names: tuple[str, ...]) -> ServedFilm:
+        film = self._titles.open(names)
+        film.package  # noqa: B018 - made here, in a thread
+        return film
 
     def _checked(self, path: str) -> str:
         """A path without its signature.
@@ -302,12 +391,32 @@ class Origin:
                     raise
                 return _refusal(404, f"{above!r} has no {path[len(above) + 1 :]!r}: {_EXPECTED}")
             return _with_slash(request.scope)
-        film = self._titles.open(address.names)
+        film = self._with_media(address) or self._titles.open(address.names)
         try:
             return self._answer(request, address, film)
         except SourceChanged:
             self._titles.forget(film)
             raise
+
+    def _with_media(self, address: Address) -> ServedFilm | None:
+        """A growing title, as it was opened last, if it has what is requested; None: open it."""
+        if address.action not in ("hls", "dash") or not address.file.endswith((".m4s", ".mp4")):
+            return None
+        film = self._titles.beginning(address.names)
+        if film is None or not film.is_packaged:
+            return None
+        try:
+            film.package[address.file]
+        except KeyError:
+            return None
+        return film
+
+    def _is_there(self, address: Address) -> bool:
+        """Whether a segment need not be waited for, as far as what is open tells."""
+        film = self._titles.beginning(address.names)
+        return film is not None and (
+            film.growing is not True or self._with_media(address) is not None
+        )
 
     def _film_above(self, path: str) -> str | None:
         """The file, or files with commas, that a path is below, by one or two names; or None."""
@@ -357,9 +466,16 @@ class Origin:
                 fields = {**self._fields(address, film), "ETag": preview.etag}
                 return Response(status_code=304, headers=fields)
             return film, address, self._previews.view(preview, lambda: self._first(film))
+        if address.action == "dash" and address.file == CLOCK:
+            fields = {**CORS, "Cache-Control": "no-store"}
+            return PlainTextResponse(utc(datetime.now(UTC)), headers=fields)
         if address.action in ("hls", "dash"):
             try:
-                view = package_file(film.package, film.indexes[0], address.file)
+                asked = Directives.of(query) if address.file.endswith(".m3u8") else Directives()
+                if asked != Directives():
+                    view = film.package.reloaded(address.file, skip=asked.skip)
+                else:
+                    view = package_file(film.package, lambda: film.indexes[0], address.file)
             except KeyError as error:
                 playlist = "hls/master.m3u8" if address.action == "hls" else "dash/manifest.mpd"
                 why = f"the file has no {error.args[0]}; {playlist} names what it has"
@@ -376,7 +492,7 @@ class Origin:
             with self._titles.sources(film) as every:
                 yield [every[number] for number in numbers]
 
-        fields = self._fields(address, film)
+        fields = self._fields(address, film, query)
         return answer(view, request.headers, request.method, opened, fields)
 
     @contextmanager
@@ -394,22 +510,31 @@ class Origin:
             self._titles.forget(film)
             raise
 
-        @contextmanager
-        def nothing() -> Iterator[list[Any]]:
-            yield [b""]  # its bytes are made
+        return answer(
+            view, request.headers, request.method, _made(view), self._fields(address, film)
+        )
 
-        return answer(view, request.headers, request.method, nothing, self._fields(address, film))
-
-    def _fields(self, address: Address, film: ServedFilm) -> dict[str, str]:
+    def _fields(
+        self, address: Address, film: ServedFilm, query: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
         """Headers of all answers of an address."""
         packaged = address.action in ("hls", "dash")
         media = packaged and address.file.endswith((".m4s", ".mp4"))
         age = self._settings.playlist_max_age if packaged and not media else self._settings.max_age
         if film.growing is True and not media:
             age = min(age, GROWING_MAX_AGE)
+            growth = film.package.title.growth if packaged and query else None
+            if growth is not None and query is not None and "_HLS_msn" in query:
+                # nothing but the end of the recording changes it
+                age = SKIPPED_UNTIL * growth.target
         # signed addresses are for those who were given them, not for caches between
         scope = "public" if self._settings.secret is None else "private"
         return {**CORS, "Cache-Control": f"{scope}, max-age={age}"}
+
+
+def _made(view: View) -> Opened:
+    """The sources of a view whose bytes are all made."""
+    return lambda: nullcontext([b""] * len(view.sources))
 
 
 def _status(error: FragdexError) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import islice
 from typing import Any, Final
 
 from fragdex.errors import SourceNotFound
+from fragdex.record import record
 from fragdex.sources.objects import (
     FILM_SUFFIXES,
     SOUND_SUFFIXES,
@@ -25,7 +25,7 @@ _LOOKED_AT: Final = 10_000
 """Names that are looked at for one page, be they of files or not."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FilmList:
     """Some files.
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Final, Literal
 from urllib.parse import urlencode
@@ -23,7 +23,9 @@ from fragdex.errors import FragdexError, LimitExceeded, TrackNotFound
 from fragdex.lru_cache import LRUCache
 from fragdex.muxing.view import Sources, View
 from fragdex.origin.addresses import PREVIEW, Query, flag, number, seconds
-from fragdex.packaging.package import MANIFEST, MULTIVARIANT, Package
+from fragdex.packaging.package import MULTIVARIANT, Package
+from fragdex.packaging.playlists import MANIFEST
+from fragdex.record import record
 from fragdex.seeking.model import Index, Track
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import exact_time
@@ -45,7 +47,7 @@ _WANTED_PIXELS: Final = 1 << 19
 """Of a waveform where the query does not say how fine: half a million is finer than screens."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Preview:
     """A preview that is described, and made when somebody needs its bytes.
 
@@ -350,8 +352,12 @@ IMAGES: Final = "images.m3u8"
 _PERIOD_ENDS: Final = "</Period>"
 
 
-def package_file(package: Package, index: Index, name: str) -> View:
+def package_file(package: Package, index: Callable[[], Index], name: str) -> View:
     """A file of a package; its lists name the storyboard of the first file, unless that grows.
+
+    Args:
+        index: gives that of the first file.
+        package, name: of the file.
 
     Raises:
         KeyError: the package has no such file.
@@ -359,7 +365,7 @@ def package_file(package: Package, index: Index, name: str) -> View:
     growth = package.title.growth
     if name not in (MULTIVARIANT, MANIFEST, IMAGES) or (growth is not None and not growth.ended):
         return package[name]
-    return package.cached(f"{name} with its storyboard", lambda: _listing(package, index, name))
+    return package.cached(f"{name} with its storyboard", lambda: _listing(package, index(), name))
 
 
 def _listing(package: Package, index: Index, name: str) -> View:
@@ -386,7 +392,7 @@ def _first_layout(index: Index) -> SheetLayout | None:
     """The storyboard of a file, if it can have one."""
     for track in index.tracks:
         if track.kind == "video":
-            if track.info.encryption is None and len(track.sync_samples):
+            if not track.is_encrypted() and len(track.sync_samples):
                 with suppress(FragdexError):
                     return storyboard_layout(track)
             return None

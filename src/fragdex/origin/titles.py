@@ -7,9 +7,11 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field
+from datetime import datetime, timedelta
+from fractions import Fraction
 from functools import cached_property
 from hashlib import md5
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import fragdex
+from fragdex.boxes import find, parse
 from fragdex.boxes.limits import MAX_MADE_SAMPLES
 from fragdex.byterange import ByteRange
 from fragdex.errors import (
@@ -25,19 +28,26 @@ from fragdex.errors import (
     FormatError,
     FragdexError,
     NoSyncSample,
+    NotISOBMFF,
     SourceChanged,
     SourceError,
     SourceNotFound,
     TruncatedInput,
 )
 from fragdex.fragments.table import NULL, FragmentFlags
+from fragdex.indexing.moov import plain_init
 from fragdex.muxing.kinds import described
 from fragdex.muxing.view import View
 from fragdex.origin.film_list import FilmList, film_list, is_name
+from fragdex.origin.live import LiveFilm, growing_index
+from fragdex.packaging.growing import Irregular
 from fragdex.packaging.package import Package, package
 from fragdex.packaging.subtitles import Captions, read_captions
+from fragdex.packaging.titling import UNIX, creation
+from fragdex.record import record
 from fragdex.seeking.model import Index
 from fragdex.sources import Source, open_source
+from fragdex.sources.files import born_ns
 
 SUFFIX = ".fidx"
 
@@ -118,16 +128,18 @@ def _of(path: Path, place: str, source: Source) -> Index | None:
 
 
 _MOST_VIEWS: Final = 8
+_MOST_SEEN: Final = 4096
+"""Files whose last write is remembered."""
 _MOST_IDLE: Final = 16
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class ServedFilm:
     """One or several files that are opened.
 
     Attributes:
         names: of the files, as addresses name them.
-        indexes: of each.
+        windows: indexes of each; of one that grows, of its end alone where `live` has the rest.
         titles: where it was opened.
         idle: its files, opened and not used now, for one thread at a time.
         forgotten: whether files that are given back are closed.
@@ -136,10 +148,15 @@ class ServedFilm:
         growing: as `fragdex.package` takes it.
         grows_until: on the clock of `time.time`, when it has ended if nothing is written.
         fingerprints: of its files, while it grows.
+        began: when its time 0 was, where no file of it says so.
+        grown: size and time of the last write of each file, when it was last found to be the same
+            with more.
+        live: what it grows by; None: it does not, or is packaged as a whole each time.
+        irregular: whether it has to be packaged as a whole.
     """
 
     names: tuple[str, ...]
-    indexes: tuple[Index, ...]
+    windows: tuple[Index, ...]
     titles: Titles
     _views: OrderedDict[str, View] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -151,6 +168,17 @@ class ServedFilm:
     growing: bool | Literal["ended"] = False
     grows_until: float = 0.0
     fingerprints: tuple[str, ...] = ()
+    began: datetime | None = None
+    grown: list[tuple[int, int]] | None = None
+    live: LiveFilm | None = None
+    irregular: bool = False
+
+    @cached_property
+    def indexes(self) -> tuple[Index, ...]:
+        """The index of each file."""
+        if self.live is None:
+            return self.windows
+        return tuple(self.live.whole(number) for number in range(len(self.names)))
 
     @property
     def is_packaged(self) -> bool:
@@ -166,12 +194,16 @@ class ServedFilm:
 
     def continued(self, sources: list[Source]) -> list[Index | None]:
         """Its indexes, where it grew and files are the same with more; None for others."""
-        if not self.growing:
+        if not self.is_same(sources):
             return [None] * len(sources)
-        every = zip(self.indexes, sources, self.fingerprints, strict=True)
-        return [
-            index if fingerprint(index, source) == known else None for index, source, known in every
-        ]
+        return list(self.indexes)
+
+    def is_same(self, sources: list[Source]) -> bool:
+        """Whether it grew, and files are the same with more."""
+        if not self.growing:
+            return False
+        every = zip(self.windows, sources, self.fingerprints, strict=True)
+        return all(fingerprint(index, source) == known for index, source, known in every)
 
     def close(self) -> None:
         """Close its files, now or when whoever reads from them is done."""
@@ -194,6 +226,8 @@ class ServedFilm:
                     segment_duration=self.titles.segment_duration,
                     captions=[] if self.captions is None else self.captions.read(),
                     growing=self.growing,
+                    began=self.began,
+                    low_latency=True,
                 )
             except (BuildError, NoSyncSample) as error:
                 if self.growing is True:
@@ -256,7 +290,7 @@ class Titles:
         self.segment_duration, self._in_memory = segment_duration, in_memory
         self._indexes = IndexFiles() if indexes is None else indexes
         self._max_bytes, self._trust, self._options = max_bytes, trust, options
-        self._growing = 0.0 if self.remote else growing
+        self._writes = Writes(0.0 if self.remote else growing)
         self._films: OrderedDict[tuple[str, ...], ServedFilm] = OrderedDict()
         self._lock = threading.Lock()
         self._opening: dict[tuple[str, ...], threading.Lock] = {}
@@ -292,6 +326,9 @@ class Titles:
         except IndexError:
             opened = [open_source(self.place(name), **self._options) for name in film.names]
         try:
+            if film.growing is True:
+                for source in opened:
+                    source.refresh()
             yield opened
         except BaseException:
             _close(opened)
@@ -311,6 +348,41 @@ class Titles:
                 return None
             self._films.move_to_end(names)
         return film
+
+    def beginning(self, names: tuple[str, ...]) -> ServedFilm | None:
+        """A local file that is open, and unchanged or the same with more; None: it is neither.
+
+        What was complete when it was opened is read from it without opening it again.
+        """
+        film = self.opened(names)
+        if film is not None or self.remote:
+            return film
+        film = self._films.get(names)
+        if film is None or film.growing is not True:
+            return None
+        states = []
+        for index, name in zip(film.windows, names, strict=True):
+            try:
+                now = os.stat(f"{self.root}/{name}")
+            except OSError:
+                return None
+            same = (now.st_dev, now.st_ino) == index.file.grows_as
+            if not same or now.st_size < (index.file.size or 0):
+                return None
+            states.append((now.st_size, now.st_mtime_ns))
+        if film.grown != states:
+            try:
+                with self.sources(film) as sources:
+                    if not film.is_same(sources):
+                        return None
+            except FragdexError:
+                return None
+            film.grown = states
+        return film
+
+    def latest(self, names: tuple[str, ...]) -> ServedFilm | None:
+        """The file that was opened last, be it unchanged or not."""
+        return self._films.get(names)
 
     def open(self, names: tuple[str, ...]) -> ServedFilm:
         """The title of some files that are its renditions.
@@ -373,7 +445,7 @@ class Titles:
             return self._is_trusted(film, places)
         if film.growing is True and time.time() >= film.grows_until:
             return False
-        for index, place in zip(film.indexes, places, strict=True):
+        for index, place in zip(film.windows, places, strict=True):
             try:
                 now = os.stat(place)
             except OSError:
@@ -391,7 +463,7 @@ class Titles:
         with film.checking:  # other callers wait meanwhile for the answer
             if time.monotonic() < film.trusted_until:
                 return True
-            for index, place in zip(film.indexes, places, strict=True):
+            for index, place in zip(film.windows, places, strict=True):
                 with open_source(place, **self._options) as source:
                     source.read_up_to(fragdex.ByteRange(0, 1))
                     try:
@@ -408,10 +480,20 @@ class Titles:
         most = self._max_bytes if self.remote else None
         captions = None if self.remote else CaptionsBeside(places[0])
         until = time.monotonic() + self._trust
-        grows_until = max(growing_until(place, self._growing) for place in places)
+        grows_until = max(self._writes.until(place) for place in places)
         sources = [open_source(place, max_bytes=most, **self._options) for place in places]
         growing: bool | Literal["ended"] = False
+        began: datetime | None = None
+        live: LiveFilm | None = None
+        irregular = False
         try:
+            if before is not None and grows_until and before.is_same(sources):
+                grown = self._grown(before, sources, until, grows_until, captions)
+                if grown is not None:
+                    grown.give_back(sources)
+                    sources = []
+                    return grown
+                irregular = before.live is not None or before.irregular
             known = [None] * len(places) if before is None else before.continued(sources)
             indexes = tuple(
                 self._indexes.index(place, source, index, growing=grows_until > 0)
@@ -422,32 +504,64 @@ class Titles:
             if not growing and None not in known:
                 growing = "ended"  # what was announced of it keeps its entity tags
             if growing:
-                indexes = tuple(map(_growing, indexes, sources))
+                indexes = tuple(map(growing_index, indexes, sources))
             fingerprints = tuple(map(fingerprint, indexes, sources)) if growing else ()
+            if growing:
+                if before is None or None in known:
+                    began = began_of(indexes, sources, places)
+                else:
+                    began = before.began
+                is_plain = not irregular and (captions is None or not captions.files)
+                if growing is True and is_plain:
+                    try:
+                        live = LiveFilm.of(
+                            places, indexes, sources, self.segment_duration, began, self._options
+                        )
+                    except Irregular:
+                        irregular = True
+            windows = indexes if live is None else live.windows(sources)
         except FragdexError as error:
             unread = isinstance(error, SourceError) and not isinstance(error, TruncatedInput)
-            if unread or not grows_until:
+            never = isinstance(error, NotISOBMFF) and not _may_begin(places)
+            if unread or not grows_until or never:
                 raise
             raise NotYet(str(error)) from error
         finally:
             _close(sources)
-        return ServedFilm(
-            names, indexes, self, trusted_until=until, captions=captions,
-            growing=growing, grows_until=grows_until, fingerprints=fingerprints,
+        film = ServedFilm(
+            names, windows, self, trusted_until=until, captions=captions,
+            growing=growing, grows_until=grows_until, fingerprints=fingerprints, began=began,
+            live=live, irregular=irregular,
         )  # fmt: skip
+        if live is not None:
+            film.__dict__["package"] = live.title.package
+        return film
 
-
-def _growing(index: Index, source: Source) -> Index:
-    """The index of a file to which more is written while it is served."""
-    return Index(
-        replace(index.file, grows_as=source.identity),
-        index.how,
-        index.periods,
-        findings=index.findings,
-        complete=index.complete,
-        resume_offset=index.resume_offset,
-        digests=index.digests,
-    )
+    def _grown(
+        self,
+        before: ServedFilm,
+        sources: list[Source],
+        until: float,
+        grows_until: float,
+        captions: CaptionsBeside | None,
+    ) -> ServedFilm | None:
+        """A title with what has come; None: it has to be packaged as a whole, or has ended."""
+        live = before.live
+        if live is None or (captions is not None and captions.files):
+            return None
+        grown = live.grow(sources)
+        if grown is None:
+            return None
+        windows, package_ = grown
+        if not any(map(may_grow, windows, sources)):
+            return None
+        fingerprints = tuple(map(fingerprint, windows, sources))
+        film = ServedFilm(
+            before.names, windows, self, trusted_until=until, captions=captions, growing=True,
+            grows_until=grows_until, fingerprints=fingerprints, began=before.began, live=live,
+        )  # fmt: skip
+        film.__dict__["package"] = package_
+        return film
 
 
 def _close(sources: list[Source]) -> None:
@@ -465,27 +579,89 @@ class NotYet(Exception):
     """A file is still being written, and the requested part cannot be made yet."""
 
 
-def growing_until(place: str, seconds: float) -> float:
-    """On the clock of `time.time`, until when a file counts as being written; 0: it does not."""
-    if not seconds:
-        return 0.0
-    try:
-        written = os.stat(place).st_mtime
-    except OSError:
-        return 0.0  # whoever opens it says why
-    # a file of the future, by a clock that is wrong, must not grow for ever
-    return written + seconds if abs(time.time() - written) < seconds else 0.0
+class Writes:
+    """When files were last written, on this machine's clock.
+
+    The clock of a share, which gives files their times, may be fast or slow. So what counts is
+    when a file was seen to change; only of one that is seen for the first time, its own time does.
+
+    Args:
+        seconds: after its last write for which a file counts as being written; 0: none does.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._seen: OrderedDict[str, tuple[int, int, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def until(self, place: str) -> float:
+        """On the clock of `time.time`, until when a file is being written; 0: it is not."""
+        if not self._seconds:
+            return 0.0
+        try:
+            now, is_at = time.time(), os.stat(place)
+        except OSError:
+            return 0.0  # whoever opens it says why
+        size, mtime_ns = is_at.st_size, is_at.st_mtime_ns
+        with self._lock:
+            known = self._seen.get(place)
+            if known is None or mtime_ns < known[1]:
+                written = min(now, mtime_ns / 1e9)
+            elif known[:2] == (size, mtime_ns):
+                written = known[2]
+            else:
+                written = now
+            self._seen[place] = size, mtime_ns, written
+            self._seen.move_to_end(place)
+            while len(self._seen) > _MOST_SEEN:
+                self._seen.popitem(last=False)
+        return written + self._seconds if now < written + self._seconds else 0.0
+
+
+def began_of(
+    indexes: Sequence[Index], sources: Sequence[Source], places: Sequence[str]
+) -> datetime | None:
+    """When time 0 of files that grow was, where none says when it was made; None: one does.
+
+    It is when a file was born, which every process that serves it finds alike; where a file
+    system does not keep that, or a copy grows faster than time goes by, the last write less the
+    length.
+    """
+    reached = Fraction(0)
+    for index, source in zip(indexes, sources, strict=True):
+        init = b"".join(source.read(part) for part in index.periods[0].init)
+        if creation(parse(plain_init(init))) is not None:
+            return None
+        ends = [track.stop for track in index.tracks]
+        reached = max([reached, *(end.fraction for end in ends if end is not None)])
+    written = max(os.stat(place).st_mtime_ns for place in places)
+    births = [born for place in places if (born := born_ns(place)) is not None]
+    began = min([written - int(reached * 10**9), *births])
+    return UNIX + timedelta(microseconds=max(began, 0) // 1000)
+
+
+def _may_begin(places: Sequence[str]) -> bool:
+    """Whether what files begin with, as far as it is there, may be boxes."""
+    for place in places:
+        with open(place, "rb") as file:
+            head = file.read(8)
+        # room that a recorder has reserved, and fills later
+        if head.strip(b"\0") and not (len(head) < 8 or head[4:8].isalnum()):
+            return False
+    return True
 
 
 def may_grow(index: Index, source: Source) -> bool:
     """Whether a file has fragments, or none yet, and no mfra, which writers put after them.
 
-    Others do not grow: their moov says all.
+    Others do not grow: their moov says all, unless it says that fragments may follow (mvex).
     """
     tables = [track.fragments for track in index.tracks if len(track.fragments)]
     real = [bool(((rows.flags & FragmentFlags.VIRTUAL) == 0).any()) for rows in tables]
     if real and not any(real):
-        return False
+        init = b"".join(source.read(part) for part in index.periods[-1].init)
+        if find(parse(plain_init(init)), "moov/mvex") is None:
+            return False
     size = source.size or 0
     return source.read_up_to(ByteRange(max(size - _MFRO, 0), size))[4:8] != b"mfro"
 
@@ -530,7 +706,7 @@ def files_beside(place: str) -> tuple[tuple[str, int, int], ...]:
     return tuple(sorted(files)[:_MOST])
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class CaptionsBeside:
     """The caption files of a local file, as they were when it was opened.
 

@@ -6,7 +6,6 @@ Players of HLS read them in the playlist before they load the segment that holds
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Final
@@ -16,6 +15,7 @@ from fragdex.byterange import ByteRange
 from fragdex.muxing.between import Event
 from fragdex.muxing.census import LeftOut
 from fragdex.packaging.m3u8 import quoted
+from fragdex.record import record
 
 MOST: Final = 4096
 """Date ranges of a rendition; players read all of them again with each change of a playlist."""
@@ -28,7 +28,7 @@ _SECTION, _SPLICE_INSERT = 0xFC, 5
 """table_id of a splice_info_section, and the splice_command_type of an insertion (SCTE 35, 9.6)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DateRange:
     """An event, as a playlist has it.
 

@@ -12,7 +12,6 @@ renditions too, as other cameras are. Of sound alone the first track is the vari
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from urllib.parse import quote
@@ -48,9 +47,10 @@ from fragdex.packaging.m3u8 import (
     spoken,
     target_duration,
 )
+from fragdex.record import record
 from fragdex.seeking.model import Index, Period, Track
-from fragdex.seeking.presented import presented_first
 from fragdex.seeking.times import NO_SHIFT, TimeLike, floor_ticks
+from fragdex.seeking.track import presented_first
 
 _REFUSED = "players based on Media Source Extensions (hls.js, dash.js, Shaka Player …) refuse them"
 
@@ -325,7 +325,7 @@ def _iframes(track: Track) -> Iterator[Range]:
         yield Fraction(duration, track.timescale), low, high - low
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class TrackPlaylist:
     """A track in a file of its own.
 

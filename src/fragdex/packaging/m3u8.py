@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
@@ -16,10 +16,16 @@ import numpy.typing as npt
 
 from fragdex.fragments.table import Int64
 from fragdex.fragments.track_info import language_tag
+from fragdex.record import record
 from fragdex.seeking.model import Track
 
 VERSION: Final = 7
 """EXT-X-MAP in playlists that are not of I-frames alone (7), with fMP4."""
+VERSION_OF_GAPS: Final = 8
+"""Of playlists with EXT-X-GAP."""
+VERSION_OF_EVENTS: Final = 9
+"""Of playlists that grow, be there gaps or not: it never changes (EXT-X-SKIP)."""
+GAP: Final = "#EXT-X-GAP"
 INDEPENDENT: Final = "#EXT-X-INDEPENDENT-SEGMENTS"
 WRITABLE_CODEC = re.compile(r"[!#-+\--~]+")
 """Printable ASCII without quotes and commas, which part a list of codecs (RFC 6381, 3.2)."""
@@ -62,7 +68,7 @@ def bytes_of_name(name: str) -> bytes:
         return name.encode("utf-8", "replace")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Stretch:
     """Segments of a media playlist without a discontinuity between them.
 
@@ -72,7 +78,7 @@ class Stretch:
         ranges: size and offset of each; None: whole files.
         init: address of the initialization segment; None: they have none.
         init_range: its size and offset; None: the whole file.
-        keys: attributes of EXT-X-KEY.
+        keys: attributes of EXT-X-KEY from some segments on, by their numbers.
         tags: other lines in front of each segment's address.
         before: lines in front of some segments, by their numbers.
     """
@@ -82,7 +88,7 @@ class Stretch:
     ranges: Sequence[tuple[int, int]] | None = None
     init: str | None = None
     init_range: tuple[int, int] | None = None
-    keys: Sequence[str] = ()
+    keys: Mapping[int, Sequence[str]] = field(default_factory=dict)
     tags: Sequence[str] = ()
     before: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
@@ -92,16 +98,103 @@ class Stretch:
         if self.init is not None:
             part = "" if self.init_range is None else ',BYTERANGE="{}@{}"'.format(*self.init_range)
             head.append(f'#EXT-X-MAP:URI="{self.init}"{part}')
-        head += [f"#EXT-X-KEY:{key}" for key in self.keys]
+        return [*head, *(line for lines in self.of_each() for line in lines)]
+
+    def of_each(self) -> list[list[str]]:
+        """The lines of each segment."""
         columns: list[Sequence[str]] = [[f"#EXTINF:{duration}," for duration in self.durations]]
         if self.ranges is not None:
             columns.append([f"#EXT-X-BYTERANGE:{size}@{at}" for size, at in self.ranges])
         columns += [[tag] * len(self.uris) for tag in self.tags]
         rows = zip(*columns, self.uris, strict=True)
+        return [[*self._before(n), *row] for n, row in enumerate(rows)]
+
+    def _before(self, number: int) -> Iterator[str]:
+        yield from (f"#EXT-X-KEY:{key}" for key in self.keys.get(number, ()))
+        yield from self.before.get(number, ())
+
+
+SKIPPED_UNTIL: Final = 6
+"""Target durations before the end of a list up to which players may have it without segments."""
+
+
+@record(frozen=True, slots=True)
+class LowLatency:
+    """What a list says of the parts of its last segments (RFC 8216bis, 4.4.3.7, 4.4.3.8, 4.4.5).
+
+    Attributes:
+        part: seconds that no part exceeds.
+        tail: lines after the last segment: of the segment that is not complete, and of the part
+            that comes next.
+        skip: leave out segments that players have already (`_HLS_skip`).
+    """
+
+    part: Fraction
+    tail: Sequence[str]
+    skip: bool = False
+
+    def head(self, target: int) -> list[str]:
+        """The lines of the list's head."""
+        part = -(-self.part * 1_000_000 // 1) / 1_000_000
         return [
-            *head,
-            *(line for n, row in enumerate(rows) for line in (*self.before.get(n, ()), *row)),
+            "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,"
+            f"CAN-SKIP-UNTIL={SKIPPED_UNTIL * target:.1f},"
+            f"PART-HOLD-BACK={3 * part:.6f},HOLD-BACK={3 * target:.1f}",
+            f"#EXT-X-PART-INF:PART-TARGET={part:.6f}",
         ]
+
+    def without_skipped(self, segments: Sequence[str], target: int, before: int = 0) -> list[str]:
+        """The lines of segments, the early ones as one EXT-X-SKIP (6.2.5.1).
+
+        Args:
+            segments: lines.
+            target: the target duration.
+            before: segments in front of them, of which none is needed.
+        """
+        seconds = [
+            (number, Fraction(line[len(_EXTINF) : -1]))
+            for number, line in enumerate(segments)
+            if line.startswith(_EXTINF)
+        ]
+        left, skipped = Fraction(SKIPPED_UNTIL * target), 0
+        for place, (_, lasts) in reversed(list(enumerate(seconds))):
+            left -= lasts
+            if left < 0:
+                skipped = place
+                break
+        if skipped:
+            uris = [number for number, line in enumerate(segments) if not line.startswith("#")]
+            segments = segments[uris[skipped - 1] + 1 :]
+        if not skipped + before:
+            return list(segments)
+        return [f"#EXT-X-SKIP:SKIPPED-SEGMENTS={skipped + before}", *segments]
+
+
+_EXTINF: Final = "#EXTINF:"
+
+
+def part(micros: int, uri: str, independent: bool) -> str:
+    """EXT-X-PART (RFC 8216bis, 4.4.4.9), which lasts so many microseconds.
+
+    >>> part(500_000, "v1/part-3.m4s", True)
+    '#EXT-X-PART:DURATION=0.500000,URI="v1/part-3.m4s",INDEPENDENT=YES'
+    """
+    lasts = f"{micros // 1_000_000}.{micros % 1_000_000:06d}"
+    return f'#EXT-X-PART:DURATION={lasts},URI="{uri}"' + ",INDEPENDENT=YES" * independent
+
+
+def preload_hint(uri: str) -> str:
+    """EXT-X-PRELOAD-HINT of the part that comes next (RFC 8216bis, 4.4.5.3)."""
+    return f'#EXT-X-PRELOAD-HINT:TYPE=PART,URI="{uri}"'
+
+
+def rendition_report(uri: str, segment: int, part: int) -> str:
+    """EXT-X-RENDITION-REPORT: the last segment and part of another list (8216bis, 4.4.5.4).
+
+    >>> rendition_report("a1.m3u8", 7, 2)
+    '#EXT-X-RENDITION-REPORT:URI="a1.m3u8",LAST-MSN=7,LAST-PART=2'
+    """
+    return f'#EXT-X-RENDITION-REPORT:URI="{uri}",LAST-MSN={segment},LAST-PART={part}'
 
 
 def media_playlist(
@@ -111,6 +204,8 @@ def media_playlist(
     *,
     event: bool = False,
     ended: bool = True,
+    low_latency: LowLatency | None = None,
+    written: Written | None = None,
 ) -> bytes:
     """A media playlist (4.3.3), as UTF-8 text; EXT-X-DISCONTINUITY parts stretches.
 
@@ -119,23 +214,53 @@ def media_playlist(
         tags: other lines of its head.
         event: whether it grows, or has grown.
         ended: whether nothing comes any more.
+        low_latency: parts of its last segments; None: it has none.
+        written: lines of the segments up to the first one of the only stretch.
 
     >>> media_playlist([], 4).splitlines()[2]
     b'#EXT-X-TARGETDURATION:4'
     """
+    segments = []
+    for number, stretch in enumerate(stretches):
+        segments += ["#EXT-X-DISCONTINUITY"] * bool(number)
+        each = stretch.of_each()
+        # the last one that is written is the first one of a stretch that continues it
+        segments += stretch.lines() if written is None else [x for one in each[1:] for x in one]
+    before = written
+    if low_latency is not None:
+        tags = [*low_latency.head(target), *tags]
+        if low_latency.skip:
+            count = 0 if written is None else written.count
+            segments, before = low_latency.without_skipped(segments, target, count), None
+    version = VERSION_OF_EVENTS if event else VERSION_OF_GAPS if GAP in segments else VERSION
     lines = [
         "#EXTM3U",
-        f"#EXT-X-VERSION:{VERSION}",
+        f"#EXT-X-VERSION:{version}",
         f"#EXT-X-TARGETDURATION:{target}",
         "#EXT-X-MEDIA-SEQUENCE:0",
         f"#EXT-X-PLAYLIST-TYPE:{'EVENT' if event else 'VOD'}",
         *tags,
     ]
-    for number, stretch in enumerate(stretches):
-        lines += ["#EXT-X-DISCONTINUITY"] * bool(number) + stretch.lines()
+    text = text_of(lines) + (b"" if before is None else before.text)
+    lines = segments
+    if low_latency is not None:
+        lines += low_latency.tail
     if ended:
         lines.append("#EXT-X-ENDLIST")
-    return _text(lines)
+    return text + text_of(lines)
+
+
+@record(frozen=True, slots=True)
+class Written:
+    """Lines of the first segments of a list that only grows.
+
+    Attributes:
+        text: as UTF-8.
+        count: of segments.
+    """
+
+    text: bytes
+    count: int
 
 
 def multivariant(lines: Iterable[str], *, independent: bool = True) -> bytes:
@@ -149,14 +274,15 @@ def multivariant(lines: Iterable[str], *, independent: bool = True) -> bytes:
     [b'#EXTM3U', b'#EXT-X-VERSION:7', b'#EXT-X-INDEPENDENT-SEGMENTS']
     """
     head = ["#EXTM3U", f"#EXT-X-VERSION:{VERSION}", *[INDEPENDENT] * independent]
-    return _text([*head, *lines])
+    return text_of([*head, *lines])
 
 
-def _text(lines: Sequence[str]) -> bytes:
-    return ("\n".join(lines) + "\n").encode()
+def text_of(lines: Iterable[str]) -> bytes:
+    """Lines as UTF-8."""
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Variant:
     """A variant stream, or what an I-frame playlist shows.
 
@@ -168,6 +294,7 @@ class Variant:
         frame_rate: pictures a second, where they are known.
         dynamic_range: SDR, HLG or PQ, where it is known; None: that of the track.
         groups: AUDIO, VIDEO or SUBTITLES → GROUP-ID.
+        captioned: whether its pictures may carry closed captions (CEA-608, CEA-708).
     """
 
     uri: str
@@ -177,11 +304,13 @@ class Variant:
     frame_rate: Fraction | None = None
     dynamic_range: str | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
+    captioned: bool = True
 
     def lines(self) -> list[str]:
         """EXT-X-STREAM-INF (4.3.4.2) and the address."""
         groups = [f'{kind}="{quoted(name)}"' for kind, name in self.groups.items()]
-        about = ",".join([*self._attributes(), *groups])
+        none = [] if self.captioned else ["CLOSED-CAPTIONS=NONE"]
+        about = ",".join([*self._attributes(), *groups, *none])
         return [f"#EXT-X-STREAM-INF:{about}", address(self.uri)]
 
     def iframes_line(self) -> str:
@@ -256,6 +385,21 @@ def durations_between(ends: Iterable[int]) -> list[str]:
     """
     lasts = (stop - start for start, stop in pairwise(ends))
     return [f"{micros // 1_000_000}.{micros % 1_000_000:06d}" for micros in lasts]
+
+
+def gap(ends: Iterable[int], uri: str) -> list[str]:
+    """The lines of segments that are missing (RFC 8216bis, 4.4.4.7).
+
+    Args:
+        ends: microseconds, as of `durations_between`.
+        uri: their address, where nothing is.
+
+    >>> gap([0, 1_500_000], "gap.m4s")
+    ['#EXT-X-GAP', '#EXTINF:1.500000,', 'gap.m4s']
+    """
+    return [
+        line for seconds in durations_between(ends) for line in (GAP, f"#EXTINF:{seconds},", uri)
+    ]
 
 
 def target_duration(durations: Iterable[Fraction]) -> int:
@@ -341,7 +485,7 @@ def channels_of(track: Track) -> str | None:
 
 
 def highest_rate(durations: Int64, timescale: int, mean: Fraction) -> Fraction:
-    """Most pictures a second (4.3.4.2): by the shortest duration that is no exception.
+    """Most pictures a second (4.3.4.2): by the shortest duration that is not an exception.
 
     Durations that differ by a tick or a millisecond are equal ones that were rounded: then it is
     the mean.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 from xml.etree import ElementTree as ET
@@ -13,6 +12,7 @@ from fragdex.byterange import ByteRange
 from fragdex.fragments.track_info import TrackInfo
 from fragdex.muxing.protection import Keys
 from fragdex.packaging.m3u8 import WRITABLE_CODEC
+from fragdex.record import record
 
 NAMESPACE: Final = "urn:mpeg:dash:schema:mpd:2011"
 LIVE: Final = "urn:mpeg:dash:profile:isoff-live:2011"
@@ -24,6 +24,10 @@ _SCTE: Final = "urn:scte:dash:scte214-extensions"
 ET.register_namespace("scte214", _SCTE)
 _CICP: Final = ("ColourPrimaries", "TransferCharacteristics", "MatrixCoefficients")
 _ROLE: Final = "urn:mpeg:dash:role:2011"
+HTTP_HEAD: Final = "urn:mpeg:dash:utc:http-head:2014"
+"""The Date of an answer to HEAD, in whole seconds."""
+HTTP_ISO: Final = "urn:mpeg:dash:utc:http-iso:2014"
+"""The body of an answer, as ISO 8601 has it."""
 _CHANNELS: Final = "urn:mpeg:mpegB:cicp:ChannelConfiguration"
 """By number of channels, where that is the layout's number as well: 1 to 6 (ISO/IEC 23091-3)."""
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -32,7 +36,57 @@ Attributes = Mapping[str, str]
 """In the order in which they are written; characters that XML cannot hold are replaced."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
+class Timeline:
+    r"""Runs of a SegmentTimeline that only grows (5.3.9.6): those that are over as text.
+
+    Attributes:
+        text: the elements of runs that are over, as they stand in a Representation.
+        time: of the last run; None: it begins where the run before ends.
+        duration: ticks of each of its segments.
+        count: of its segments; 0: there is no run.
+        reached: where it ends.
+
+    >>> Timeline().then([0, 4, 8, 11], [4, 4, 3, 2]).text
+    '<S t="0" d="4" r="1" />\n            <S d="3" />'
+    """
+
+    text: str = ""
+    time: int | None = None
+    duration: int = 0
+    count: int = 0
+    reached: int | None = None
+
+    def then(self, times: Iterable[int], durations: Iterable[int]) -> Timeline:
+        """With segments after these."""
+        lines = [self.text] if self.text else []
+        time, duration, count, reached = self.time, self.duration, self.count, self.reached
+        for at, lasts in zip(times, durations, strict=True):
+            if count and (at, lasts) == (reached, duration):
+                count += 1
+            else:
+                if count:
+                    lines.append(f"<S {_spelled(_run(time, duration, count))} />")
+                time, duration, count = None if at == reached else at, lasts, 1
+            reached = at + lasts
+        return Timeline(_BETWEEN_RUNS.join(lines), time, duration, count, reached)
+
+
+_BETWEEN_RUNS: Final = "\n" + " " * 12
+"""What is between the runs of a Representation: each stands on a line."""
+
+
+def _run(time: int | None, duration: int, count: int) -> dict[str, str]:
+    begins = {} if time is None else {"t": str(time)}
+    repeats = {"r": str(count - 1)} if count > 1 else {}
+    return begins | {"d": str(duration)} | repeats
+
+
+def _spelled(attributes: Attributes) -> str:
+    return " ".join(f'{name}="{value}"' for name, value in attributes.items())
+
+
+@record(frozen=True, slots=True)
 class Segments:
     """Where the segments of a representation are (5.3.9).
 
@@ -44,6 +98,7 @@ class Segments:
         ranges: bytes of each segment; None: they are not listed.
         all_times: say the time of each run of equal durations, also where it is where the one
             before ended.
+        before: the runs of segments before these; only of a Representation.
     """
 
     element: str
@@ -53,9 +108,10 @@ class Segments:
     durations: Sequence[int] | None = None
     ranges: Sequence[ByteRange] = ()
     all_times: bool = False
+    before: Timeline | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Representation:
     """One version of the content of a set (5.3.5).
 
@@ -85,7 +141,7 @@ class Representation:
     about: TrackInfo | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AdaptationSet:
     """Representations that players may change between (5.3.3).
 
@@ -98,6 +154,7 @@ class AdaptationSet:
         components: attributes of ContentComponent, where several kinds lie together.
         segments: of all representations.
         events: scheme and value of the event messages in their segments (5.10.3.3).
+        produced: presentation time in ticks, and when in UTC it was made (5.12).
     """
 
     attributes: Attributes
@@ -108,6 +165,7 @@ class AdaptationSet:
     components: Sequence[Attributes] = ()
     segments: Segments | None = None
     events: Sequence[tuple[str, str]] = ()
+    produced: tuple[int, str] | None = None
 
     def text(self) -> str:
         """The element alone, for a manifest that has been written."""
@@ -118,7 +176,7 @@ class AdaptationSet:
         return ET.tostring(element, encoding="unicode") + "\n"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Period:
     """A part of the presentation on its own timeline (5.3.2)."""
 
@@ -126,20 +184,52 @@ class Period:
     sets: Sequence[AdaptationSet]
 
 
-def manifest(attributes: Attributes, periods: Iterable[Period]) -> bytes:
+def manifest(
+    attributes: Attributes,
+    periods: Iterable[Period],
+    clocks: Iterable[tuple[str, str]] = (),
+    latency: Fraction | None = None,
+) -> bytes:
     """The manifest, as UTF-8 text.
+
+    Args:
+        attributes, periods: what it says.
+        clocks: scheme and address of what tells the time that it counts by, the best first
+            (5.8.4.11).
+        latency: seconds after its production at which media should be on show (Annex K.3);
+            players keep to it without another pace. None: as they like.
 
     >>> manifest({"type": "static"}, [])[:38]
     b"<?xml version='1.0' encoding='utf-8'?>"
     """
+    periods = list(periods)
     mpd = ET.Element("MPD", {"xmlns": NAMESPACE} | _clean(attributes))
+    if latency is not None:
+        service = _add(mpd, "ServiceDescription", {"id": "0"})
+        _add(service, "Latency", {"target": str(int(latency * 1000))})
+        _add(service, "PlaybackRate", {"min": "1", "max": "1"})
     for period in periods:
         element = _add(mpd, "Period", period.attributes)
         for one in period.sets:
             _adaptation_set(element, one)
+    for scheme, place in clocks:
+        _add(mpd, "UTCTiming", {"schemeIdUri": scheme, "value": place})
     ET.indent(mpd)
     text: bytes = ET.tostring(mpd, encoding="utf-8", xml_declaration=True)
+    for period in periods:
+        for one in period.sets:
+            for representation in one.representations:
+                segments = representation.segments
+                if segments is not None and segments.before is not None:
+                    before = segments.before
+                    comment = f"<!--{_place_of(before)}-->".encode()
+                    text = text.replace(comment, before.text.encode())
     return text + b"\n"
+
+
+def _place_of(before: Timeline) -> str:
+    """A comment that stands where the text of a timeline goes."""
+    return f"runs {id(before)}"
 
 
 def _adaptation_set(period: ET.Element, one: AdaptationSet) -> None:
@@ -150,6 +240,10 @@ def _adaptation_set(period: ET.Element, one: AdaptationSet) -> None:
         _add(element, "InbandEventStream", about)
     if one.label is not None:
         _add(element, "Label").text = _xml_text(one.label)
+    if one.produced is not None:
+        time, clock = one.produced
+        about = {"id": "0", "type": "encoder", "presentationTime": str(time)}
+        _add(element, "ProducerReferenceTime", about | {"wallClockTime": clock})
     for role in one.roles:
         _add(element, "Role", {"schemeIdUri": _ROLE, "value": role})
     for component in one.components:
@@ -208,7 +302,7 @@ def _representation(adaptation: ET.Element, one: Representation) -> None:
 
 
 def _properties(info: TrackInfo) -> list[tuple[str, str, str]]:
-    """Colours (ISO/IEC 23001-8; PQ is no picture for others) and objects (ETSI TS 103 420)."""
+    """Colours (ISO/IEC 23001-8; others cannot show PQ) and objects (ETSI TS 103 420)."""
     properties = []
     if info.colour is not None:
         colour = info.colour
@@ -232,6 +326,12 @@ def _segments(representation: ET.Element, segments: Segments) -> None:
         timeline = _add(element, "SegmentTimeline")
         run: ET.Element | None = None
         reached: int | None = None
+        before = segments.before
+        if before is not None and before.count:
+            if before.text:
+                timeline.append(ET.Comment(_place_of(before)))
+            run = _add(timeline, "S", _run(before.time, before.duration, before.count))
+            reached = before.reached
         for time, duration in zip(segments.times, segments.durations, strict=True):
             if run is not None and reached == time and run.get("d") == str(duration):
                 run.set("r", str(int(run.get("r", "0")) + 1))

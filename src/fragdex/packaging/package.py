@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import md5
 from os import PathLike
 from pathlib import Path
@@ -25,14 +25,17 @@ from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.moov import plain_init
 from fragdex.lru_cache import LRUCache
 from fragdex.muxing.between import Between, between
-from fragdex.muxing.census import track_left_out, without_samples
+from fragdex.muxing.census import second_tracks, track_left_out, without_samples
 from fragdex.muxing.media import media_of
 from fragdex.muxing.movie import init_of_track, traks_of
+from fragdex.muxing.plan import Plan
 from fragdex.muxing.protection import keys_of, protected
-from fragdex.muxing.segments import completed, seconds_of
+from fragdex.muxing.segments import completed, init_segment, seconds_of
 from fragdex.muxing.view import Sources, View, one_for_each
+from fragdex.packaging.continued import Continued
 from fragdex.packaging.date_ranges import DateRange
 from fragdex.packaging.date_ranges import date_ranges as ranges_of
+from fragdex.packaging.playlists import MANIFEST
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.subtitles import CUES, FRAGMENTS, Captions, Subtitles, read_captions
 from fragdex.packaging.titling import (
@@ -40,9 +43,11 @@ from fragdex.packaging.titling import (
     UNIX,
     Chosen,
     Title,
+    captioned,
     creation,
     growth,
     joined,
+    produced,
     titled,
     uneven,
 )
@@ -54,7 +59,6 @@ from fragdex.sources import SourceLike, SourcesLike
 __all__ = ["MANIFEST", "MULTIVARIANT", "Package", "package"]
 
 MULTIVARIANT: Final = "master.m3u8"
-MANIFEST: Final = "manifest.mpd"
 HLS: Final = "application/vnd.apple.mpegurl"
 DASH: Final = "application/dash+xml"
 
@@ -78,6 +82,7 @@ class Package(Mapping[str, View]):
             their sizes and times change.
         findings: why players cannot switch between renditions, and omitted content, as
             sentences.
+        chosen: the tracks that the renditions are of, where these grow.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -96,20 +101,22 @@ class Package(Mapping[str, View]):
         recipe: object,
         left_out: Sequence[str] = (),
         media: Sequence[SourceLike | None] | None = None,
+        named_by: Mapping[str, object] | None = None,
+        low_latency: bool = False,
+        chosen: Sequence[Chosen] = (),
     ) -> None:
         self.title, self.sources, self._recipe = title, tuple(sources), recipe
+        self._named_by, self._low_latency = named_by or {}, low_latency
         self._given = None if media is None or all(m is None for m in media) else [*media]
-        self._left_out = tuple(left_out)
+        self._left_out, self.chosen = tuple(left_out), tuple(chosen)
         self._kept: LRUCache[View] = LRUCache(_KEPT)
 
     @cached_property
     def findings(self) -> tuple[str, ...]:
         """Why players cannot switch between renditions, and omitted content."""
         reasons = (sentence for one in self.title.periods for sentence in uneven(one.of("video")))
-        lacking: list[str] = []
-        for one in self._renditions.values():
-            lacking += [*one.made.left_out(one.besides.everything), *one.besides.findings]
-        return (*reasons, *self._left_out, *dict.fromkeys(lacking))
+        lacking = dict.fromkeys(x for one in self._renditions.values() for x in one.made.left_out)
+        return (*reasons, *self._left_out, *lacking)
 
     @cached_property
     def _renditions(self) -> dict[str, Rendition]:
@@ -175,27 +182,49 @@ class Package(Mapping[str, View]):
             view = self[name]
             path = Path(folder, *name.split("/"))
             path.parent.mkdir(parents=True, exist_ok=True)
-            view.save(path, source=[given[self._number(one)] for one in view.sources])
+            view.save(path, source=self._media_of(view, given))
 
-    def _number(self, file: FileInfo) -> int:
-        if file in self.sources:
-            return self.sources.index(file)
-        return [one.name for one in self.sources].index(file.name)  # it grows
+    @cached_property
+    def _numbers(self) -> dict[FileInfo | str, int]:
+        """Numbers of the files, by what is known of each, and by name; of equal ones the first."""
+        files = [*enumerate(self.sources)][::-1]
+        return {one.name: n for n, one in files} | {one: n for n, one in files}
+
+    def _media_of(
+        self, view: View, given: Sequence[SourceLike | None]
+    ) -> Sequence[SourceLike | None]:
+        """Media of the sources of a view, of those of all."""
+        if view.sources is self.sources:  # a text, which depends on all
+            return given
+        numbers = self._numbers
+        # what grows is not as it was: only its name stays
+        places = (numbers[one if one in numbers else one.name] for one in view.sources)
+        return [given[place] for place in places]
 
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
         return self is other  # a mapping would make every file of both
 
+    @property
+    def files(self) -> list[FileInfo]:
+        """The file that each of the chosen tracks is in."""
+        return [one.source for one in self.chosen]
+
+    def continued(self, title: Title) -> Package:
+        """The package of the same files when more of them is there."""
+        return Package(
+            title, self.sources, self._recipe, self._left_out, self._given, self._named_by,
+            self._low_latency,
+        )  # fmt: skip
+
     def cached(self, name: str, make: Callable[[], View]) -> View:
-        """A text that is made once, and then kept while there is room; of a growing title never.
+        """A text that is made once, and then kept while there is room.
 
         Args:
             name: of the file.
             make: makes it.
         """
-        if self.title.growth is not None:
-            return make()
         return self._kept.get_or_make(name, _KEPT, make, weight=lambda view: view.size)
 
     def __getitem__(self, name: str) -> View:
@@ -207,7 +236,7 @@ class Package(Mapping[str, View]):
         view = self._file(name)
         if self._given is None:
             return view
-        return view.with_media([self._given[self._number(one)] for one in view.sources])
+        return view.with_media(self._media_of(view, self._given))
 
     def _file(self, name: str) -> View:
         head, _, tail = name.partition("/")
@@ -216,10 +245,11 @@ class Package(Mapping[str, View]):
         # A request for a segment does not load the writers.
         from fragdex.packaging import playlists
 
+        low = self._low_latency
         if name == MULTIVARIANT:
             return self._text(HLS, name, lambda: playlists.multivariant(self.title))
         if name == MANIFEST:
-            return self._text(DASH, name, lambda: playlists.manifest(self.title))
+            return self._text(DASH, name, lambda: playlists.manifest(self.title, low))
         stem, dot, suffix = head.rpartition(".")
         text = self._subtitles.get(stem)
         if dot and suffix == "m3u8" and stem.removesuffix("-iframes") in self._playlists:
@@ -227,40 +257,144 @@ class Package(Mapping[str, View]):
                 return self._text(HLS, name, lambda: playlists.subtitles(text, self.title))
             one = self._renditions.get(stem.removesuffix("-iframes"))
             if one is not None and one.name == stem:
-                return self._text(HLS, name, lambda: playlists.media(one, self.title))
+                return self._media_list(one, name, ahead=not self.title.captioned)
             if one is not None and playlists.has_iframes(one, self.title):
                 return self._text(HLS, name, lambda: playlists.iframes(one, self.title))
         whole = self._renditions.get(stem)
         if suffix == "mp4" and whole is not None and whole.single_file:
             return whole.file([self._recipe, name])
         if suffix == "vtt" and text is not None and text.rendition is None:
-            return _existing(text.whole([self._recipe, stem]), name)
+            return _existing(text.whole([self._recipe, stem, *self._of(stem)]), name)
         raise KeyError(name)
 
+    def _media_list(
+        self, one: Rendition, name: str, ahead: bool = False, skip: bool = False
+    ) -> View:
+        from fragdex.packaging import playlists
+
+        low, digest = self._low_latency, None
+        if isinstance(one, Continued) and not skip:
+            digest = one.kept.digest
+        write = partial(playlists.media, one, self.title, low, ahead, skip)
+        return self._text(HLS, name, write, digest)
+
+    def reloaded(self, name: str, *, skip: bool = False) -> View:
+        """A media playlist as players get it who load it again while the title grows.
+
+        It names the parts of the segment that is not complete, and the one that comes next.
+
+        Args:
+            name: of the playlist.
+            skip: without the segments that players have already.
+
+        Raises:
+            KeyError: the title has no such playlist.
+        """
+        one = self._renditions.get(name.removesuffix(".m3u8"))
+        if one is None or one.name not in self._playlists:
+            return self[name]
+        return self._media_list(one, f"{name} {skip}", ahead=True, skip=skip)
+
+    def progress(self, name: str) -> tuple[int, int] | None:
+        """How many segments of a media playlist are complete, and parts of the one after them.
+
+        None: players cannot wait for more, since it has ended, or is no such playlist.
+
+        Raises:
+            KeyError: the title has no such playlist.
+        """
+        from fragdex.packaging import playlists
+
+        stem, growth = name.removesuffix(".m3u8"), self.title.growth
+        if stem.removesuffix("-iframes") not in self._playlists:
+            raise KeyError(name)
+        one = self._renditions.get(stem)
+        if one is None or not self._low_latency or growth is None or growth.ended:
+            return None
+        return None if one.parts is None else playlists.progress(one, self.title)
+
+    def is_next_part(self, name: str) -> bool:
+        """Whether a name is that of the part that comes next, while the title grows."""
+        from fragdex.packaging import playlists
+
+        one = self._growing(name)
+        if one is None:
+            return False
+        first = self.title.renditions[self.title.periods[-1].renditions.index(one)]
+        is_named = playlists.names_open(first, self.title)
+        return is_named and name == playlists.part_name(one, one.part_count)
+
+    def parts_of_open(self, name: str) -> int | None:
+        """How many parts of a segment that is not complete are there; None: it is no such name."""
+        from fragdex.packaging import playlists
+
+        one = self._growing(name)
+        if one is None or one.parts is None or name != playlists.open_name(one):
+            return None
+        return one.open_count
+
+    def parts_of(self, name: str) -> list[View]:
+        """The parts of a segment, one after the other; of one that is not complete those there are.
+
+        Raises:
+            KeyError: the title has no such segment.
+        """
+        head, _, tail = name.partition("/")
+        one, stem = self._renditions.get(head), tail.removesuffix(".m4s")
+        if one is None or one.parts is None or f"{stem}.m4s" != tail or not stem.isdigit():
+            raise KeyError(name)
+        numbers = range(one.part_count - one.open_count, one.part_count)
+        if self.parts_of_open(name) is None:
+            number = one.number_at(int(stem))
+            if number is None:
+                raise KeyError(name)
+            numbers = one.parts_in(number)
+        return [self[f"{head}/part-{n}.m4s"] for n in numbers]
+
+    def _growing(self, name: str) -> Rendition | None:
+        """The rendition of the last period that a name is below, while more of it comes."""
+        growth = self.title.growth
+        if not self._low_latency or growth is None or growth.ended:
+            return None
+        head, latest = name.partition("/")[0], self.title.periods[-1].renditions
+        return next((one for one in latest if one.name == head), None)
+
     def _media(self, rendition: str, name: str) -> View:
-        recipe = [self._recipe, rendition]
+        recipe = [self._recipe, rendition, *self._of(rendition)]
         whole, one = f"{rendition}/{name}", self._renditions.get(rendition)
         if one is not None and one.single_file:
             one = None
         if name == "init.mp4" and one is not None:
-            init = one.made.init
+            init = one.init
             return View(one.made.media_type, [one.source], [recipe, name], [len(init)], _only(init))
         stem, _, suffix = name.rpartition(".")
+        is_part = stem.startswith("part-")
+        stem = stem.removeprefix("part-")
         if not (stem.isascii() and stem.isdigit() and str(int(stem)) == stem):
             raise KeyError(whole)
         if suffix == "vtt" and rendition in self._subtitles:
             return _existing(self._subtitles[rendition].segment(int(stem), recipe), whole)
-        number = one.number_at(int(stem)) if one is not None and suffix == "m4s" else None
-        if one is None or number is None:
-            raise KeyError(whole)
-        return one.made.view(number, one.source, recipe)
+        if is_part:
+            part = one.part_view(int(stem), recipe) if one and suffix == "m4s" else None
+            return _existing(part, whole)
+        return _existing(one.segment(int(stem), recipe) if one and suffix == "m4s" else None, whole)
 
-    def _text(self, media_type: str, name: str, write: Callable[[], bytes]) -> View:
+    def _of(self, name: str) -> list[object]:
+        """What the tags of a growing rendition name besides: how its period begins."""
+        return [self._named_by[name]] if name in self._named_by else []
+
+    def _text(
+        self,
+        media_type: str,
+        name: str,
+        write: Callable[[], bytes],
+        digest: Callable[[bytes], str] | None = None,
+    ) -> View:
         def make() -> View:
             text = write()
             recipe = [self._recipe, name]
             if self.title.growth is not None:
-                recipe.append(md5(text, usedforsecurity=False).hexdigest())
+                recipe.append((digest or _md5)(text))
             return View(media_type, self.sources, recipe, [len(text)], _only(text))
 
         return self.cached(name, make)
@@ -271,7 +405,7 @@ def _fragments(one: Rendition) -> Iterator[str]:
         yield f"{one.name}.mp4"
         return
     yield f"{one.name}/init.mp4"
-    yield from (f"{one.name}/{time}.m4s" for time in one.made.time.tolist())
+    yield from (f"{one.name}/{time}.m4s" for time in one.times.tolist())
 
 
 def _existing(view: View | None, name: str) -> View:
@@ -292,6 +426,7 @@ def package(
     began: datetime | None = None,
     period: int | None = None,
     date_ranges: bool = False,
+    low_latency: bool = False,
 ) -> Package:
     """A title in HLS (RFC 8216) and DASH (ISO/IEC 23009-1), with nothing stored.
 
@@ -301,7 +436,9 @@ def package(
         source: the media of indexes, in any form that `fragdex.open_source` takes, one for each;
             None: where the indexes say. Only their moovs are read here.
         segment_duration: approximate seconds of a segment; None: one per sync sample. Segments
-            begin at sync samples of the video, audio is cut at the nearest access unit.
+            begin at sync samples of the video, audio is cut at the nearest access unit. Those of
+            fragmented files last as long at most (12 s where the first sync samples are so far
+            apart): where the next sync sample comes later, one begins at another sample.
         tracks: track ids; None: all of video, audio and subtitles.
         captions: caption files: paths or URLs of WebVTT, SubRip or JSON with the language in the
             name, as in `film.fr.vtt` and `film.fr.forced.srt`; or
@@ -311,7 +448,8 @@ def package(
         growing: whether the files still grow: then only segments that can no longer change are
             listed, the HLS playlists have the type EVENT, and the MPD is dynamic. Make another
             package after each `index.extend`, and pass "ended" for the last one. Only fragmented
-            files can grow.
+            files can grow. Of several periods the last one grows; one with other tracks ends the
+            title.
         began: the time of day at time 0 of a growing title, or of one with `date_ranges`; None:
             the creation time in its moov, or else 1970.
         period: number of the period of files with several (a recorder that began again, several
@@ -319,6 +457,8 @@ def package(
             Period of the MPD. Each needs the same number of tracks of each kind.
         date_ranges: whether playlists have the cues of SCTE 35 and the ID3 tags among the events
             of the files as EXT-X-DATERANGE, and dates that count from `began`.
+        low_latency: whether the HLS playlists of a growing title name the parts of segments, for
+            servers that answer `_HLS_msn`, `_HLS_part` and `_HLS_skip` (RFC 8216bis, 6.2.5).
 
     Raises:
         ValueError: an invalid length, or single files for a growing title.
@@ -346,23 +486,29 @@ def package(
         raise ValueError("a title that grows has a file for each segment, not one for all")
     wanted = None if tracks is None else set(tracks)
     texts = [one if isinstance(one, Captions) else read_captions(one) for one in captions]
-    numbers = _periods(given, period)
-    if len(numbers) > 1 and (growing or texts):
-        what_for = "captions of a file are" if texts else "a title that grows is"
-        raise BuildError(
-            f"{what_for} for one period, and there are {len(numbers)}",
-            advice=f"package one of them: period={numbers[0]}, or --period {numbers[0]}",
-        )
+    left_out: list[str] = []
+    numbers = _periods(given, period, bool(growing))
+    if len(numbers) > 1 and texts:
+        if not growing:
+            raise BuildError(
+                f"captions of a file are for one period, and there are {len(numbers)}",
+                advice=f"package one of them: period={numbers[0]}, or --period {numbers[0]}",
+            )
+        left_out.append(f"captions: they are for one period, and there are {len(numbers)}")
+        texts = []
     known = [
         # its size and time change with what comes
         FileInfo(index.file.name, grows_as=index.file.grows_as) if growing else index.file
         for index in given
     ]
-    left_out: list[str] = []
     made_at: datetime | None = None
-    titles, listed = [], []
+    may_caption = not (growing and low_latency)
+    titles: list[Title] = []
+    packaged, listed = [], []
     with Sources([index.file for index in given], several) as sources:
-        for place, number in enumerate(numbers):
+        for number in numbers:
+            # only the last one can grow
+            grows = growing if number == numbers[-1] else growing and "ended"
             tracks_of_period: list[Chosen] = []
             for at, (index, info) in enumerate(zip(given, known, strict=True)):
                 chosen = period_of(index, None if len(index.periods) == 1 else number)
@@ -371,55 +517,84 @@ def package(
                 init = plain_init(b"".join(map(read, chosen.init)))
                 moov = parse(init)
                 made_at = made_at or creation(moov)
-                mine = list(
-                    _chosen(chosen, init, moov, size, info, read, wanted, left_out, growing is True)
-                )
                 besides = between(chosen, read, size=size, remote=opened.remote)
+                mine = list(
+                    _chosen(
+                        chosen, besides, init, moov, size, info, read, wanted, left_out,
+                        grows is True,
+                    )
+                )  # fmt: skip
                 told, lost = ranges_of(besides.events, read) if date_ranges else ((), ())
-                left_out += lost
-                tracks_of_period += _with(mine, besides, told)
+                left_out += [*lost, *second_tracks(index)]
+                if growing and low_latency:
+                    mine = [replace(t, produced=produced(t.media.track, read)) for t in mine]
+                videos = [one for one in mine if one.media.track.kind == "video"]
+                may_caption = may_caption or any(captioned(one, read) for one in videos)
+                tracks_of_period += _with(mine, told)
             if not any(one.media.track.kind in PACKAGED for one in tracks_of_period):
+                if growing and number != numbers[-1]:
+                    continue
+                if growing and titles:
+                    break
                 where = f" in period {number}" if len(numbers) > 1 else ""
                 raise BuildError(f"there are no samples of video or audio to package{where}")
-            prefix = f"p{number}-" if place else ""
-            titles.append(titled(tracks_of_period, length, texts, growing, prefix))
+            prefix = f"p{number}-" if titles else ""
+            promised = titles[0].promised if titles else None
+            try:
+                made = titled(tracks_of_period, length, texts, grows, prefix, promised)
+            except (BuildError, NoSyncSample):
+                if not (growing and titles):
+                    raise
+                break  # nothing of it can be listed yet
+            if growing and titles and made.content != titles[0].content:
+                left_out.append(f"period {number} and what follows: it has other tracks")
+                growing = "ended"
+                break
+            titles.append(made)
             listed.append(tracks_of_period)
-    title = joined(titles, numbers)
+            packaged.append(number)
+    title = joined(titles, packaged)
     if growing:
-        title = replace(title, growth=growth(title, length, growing, began or made_at, given))
-    if date_ranges:
+        grows_so = growth(title, growing, began or made_at, given)
+        title = replace(title, growth=grows_so, captioned=may_caption)
+    if date_ranges or (growing and low_latency):
         title = replace(title, zero=began or made_at or UNIX)
     if single_file:
         title = title.in_single_files()
+    named_by: dict[str, object] = {}
+    if growing:
+        # what is announced stays, however large the file is by now, and what follows in it
+        for one, part, number in zip(title.periods, listed, packaged, strict=True):
+            begins = [[_beginning(track) for track in part], *([number] if number else [])]
+            names = [*(r.name for r in one.renditions), *(text.name for text in one.subtitles)]
+            named_by |= dict.fromkeys(names, begins)
+        listed = listed[:1]
     ids = [one.media.track.id for part in listed for one in part]
     recipe: list[Any] = ["package", "all" if length is None else str(length), ids]
     if single_file:
         recipe.append("single files")
-    if any(len(index.periods) > 1 for index in given):
+    if not growing and any(len(index.periods) > 1 for index in given):
         recipe.append(["periods", *numbers])
     if date_ranges:
         recipe.append(["date ranges", str(title.zero)])
-    if growing:
-        # what is announced stays, however large the file is by now
-        recipe.append([_beginning(one) for part in listed for one in part])
-    return Package(title, known, recipe, left_out, kept)
+    chosen_tracks = listed[-1] if growing is True else ()
+    return Package(title, known, recipe, left_out, kept, named_by, low_latency, chosen_tracks)
 
 
-def _with(listed: Sequence[Chosen], besides: Between, told: tuple[DateRange, ...]) -> list[Chosen]:
-    """The tracks of a file, those of them with its events that players always read."""
+def _with(listed: Sequence[Chosen], told: tuple[DateRange, ...]) -> list[Chosen]:
+    """The tracks of a file, of them only those with its events that players always read."""
     kinds = [one.media.track.kind for one in listed]
     carrier = next((kind for kind in (*PACKAGED, "text") if kind in kinds), None)
-    events = tuple(besides.events)
     return [
-        replace(one, besides=besides, events=events, date_ranges=told)
+        replace(one, date_ranges=told)
         if kind == carrier
-        else replace(one, besides=besides)
+        else replace(one, plan=replace(one.plan, between=replace(one.plan.between, events=[])))
         for one, kind in zip(listed, kinds, strict=True)
     ]
 
 
-def _periods(indexes: Sequence[Index], period: int | None) -> list[int]:
-    """The numbers of the periods that are packaged, one after the other.
+def _periods(indexes: Sequence[Index], period: int | None, growing: bool) -> list[int]:
+    """The numbers of the periods that are packaged, one after the other; those that all files have.
 
     Raises:
         BuildError: the files have not all as many.
@@ -427,7 +602,7 @@ def _periods(indexes: Sequence[Index], period: int | None) -> list[int]:
     if period is not None:
         return [period]
     counts = {len(index.periods) for index in indexes}
-    if len(counts) > 1:
+    if len(counts) > 1 and not growing:
         raise BuildError(
             "files of one title need as many periods each",
             found=", ".join(str(len(index.periods)) for index in indexes),
@@ -435,11 +610,13 @@ def _periods(indexes: Sequence[Index], period: int | None) -> list[int]:
         )
     if not indexes:
         raise BuildError("there are no samples of video or audio to package")
-    return [one.number for one in indexes[0].periods] or [period_of(indexes[0], None).number]
+    numbers = [one.number for one in indexes[0].periods][: min(counts)]
+    return numbers or [period_of(indexes[0], None).number]
 
 
 def _chosen(
     period: Period,
+    besides: Between,
     init: bytes,
     moov: Sequence[Box],
     size: int | None,
@@ -470,8 +647,8 @@ def _chosen(
         elif track.kind in (*PACKAGED, "text"):
             may_grow = bool(((track.fragments.flags & FragmentFlags.VIRTUAL) == 0).any())
             try:
-                media = media_of(track, size=size, growing=may_grow, from_zero=True)
-                media = completed(media, traks.get(track.id), later=later)
+                media = media_of(track, size=size, growing=may_grow, for_players=True)
+                media = completed(media, traks.get(track.id), later=later, trafs=besides.trafs)
             except NoSyncSample as error:
                 if wanted is not None:
                     raise
@@ -486,12 +663,12 @@ def _chosen(
             trak = traks[track.id]
             media = replace(media, protection=protected(trak, media, read))
             keys = keys_of(moov, trak)
-            if track.kind == "text" and keys is not None:
+            if track.kind == "text" and any(keys):
                 left_out.append(track_left_out(track, "it is encrypted"))
                 continue
-            own = init_of_track(init, moov, trak)
             is_empty = False
-            yield Chosen(media, own, info, trak, keys)
+            plan = Plan((media,), init_of_track(init, moov, trak), besides)
+            yield Chosen(plan, info, trak, keys)
         else:
             left_out.append(track_left_out(track, "players of HLS and DASH do not know this kind"))
     if first is not None and is_empty:
@@ -499,10 +676,18 @@ def _chosen(
 
 
 def _beginning(one: Chosen) -> str:
-    """What tells a track that grows from another of this name: its moov and first sizes."""
+    """What tells a track that grows from another of this name: its moov and first sizes.
+
+    How long it lasts is written at its end by some recorders, and is not in what players get.
+    """
     first = int(one.media.track.fragments.sample_count[0])
-    known = one.init + one.media.samples.size[:first].tobytes()
+    init = init_segment(one.plan.init, [one.media])
+    known = init + one.media.samples.size[:first].tobytes()
     return md5(known, usedforsecurity=False).hexdigest()
+
+
+def _md5(text: bytes) -> str:
+    return md5(text, usedforsecurity=False).hexdigest()
 
 
 def _only(data: bytes) -> Callable[[int], list[bytes]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from math import prod
+from math import ceil, prod
+from typing import Final
 
 import numpy as np
 
@@ -15,26 +16,36 @@ from fragdex.fragments.table import Int64
 from fragdex.muxing.between import schemes_of
 from fragdex.muxing.protection import Keys
 from fragdex.packaging import m3u8, mpd
+from fragdex.packaging.continued import Continued
 from fragdex.packaging.date_ranges import program_date
-from fragdex.packaging.m3u8 import INDEPENDENT, Rates, Stretch, Variant, bit_rates
+from fragdex.packaging.m3u8 import GAP, INDEPENDENT, Rates, Stretch, Variant, bit_rates
 from fragdex.packaging.mpd import AdaptationSet, Representation, Segments, xml_duration
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.subtitles import Subtitles
 from fragdex.packaging.titling import Title, uneven
 from fragdex.seeking.model import Track
 
+MANIFEST: Final = "manifest.mpd"
+"""The name of the MPD."""
+CLOCK: Final = "time.txt"
+"""The name of what tells players of a growing title the time of day, to the millisecond."""
 
-def manifest(title: Title) -> bytes:
+
+def manifest(title: Title, low_latency: bool = False) -> bytes:
     """The DASH manifest, as UTF-8 text: each rendition has a SegmentTimeline in ticks, or one file.
 
     Video renditions whose segments begin at the same times are one adaptation set, audio
     renditions are one if they have one language and codec.
 
+    Args:
+        low_latency: whether it also lists the segment that is not complete, of a title that grows,
+            for servers that answer with its parts as they come.
+
     >>> manifest(Title(()))[:38]
     b"<?xml version='1.0' encoding='utf-8'?>"
     """
     renditions = [one for period in title.periods for one in period.renditions]
-    lasts = [Fraction(int(np.diff(one.edges).max()), one.timescale) for one in renditions]
+    lasts = [Fraction(int(one.lasts.max()), one.timescale) for one in renditions]
     longest = xml_duration(max(lasts, default=Fraction(2)))
     about = _kind(title, sum((one.seconds for one in title.periods), Fraction(0)))
     if any(one.single_file for one in renditions):
@@ -42,19 +53,84 @@ def manifest(title: Title) -> bytes:
     else:
         about["maxSegmentDuration"] = longest
     about["minBufferTime"] = "PT2S"
+    is_ahead = low_latency and about["type"] == "dynamic"
+    latency = _low_latency(title, about) if is_ahead else None
     periods = []
     start = Fraction(0)
     for number, period in enumerate(title.periods):
-        sets = [_adaptation(at, members, period) for at, members in enumerate(_sets(period))]
+        grows = is_ahead and number == len(title.later)
+        sets = [
+            _adaptation(n, members, period, title, grows) for n, members in enumerate(_sets(period))
+        ]
         for text in period.subtitles:
             # one file of WebVTT cannot grow
             if text.rendition is not None or title.growth is None or title.growth.ended:
                 sets.append(_subtitles(len(sets), text))
-        lasts_ = {"duration": xml_duration(period.seconds)} if title.later else {}
+        # how long the last one lasts, nobody knows while it grows
+        is_open = about["type"] == "dynamic" and number == len(title.later)
+        lasts_ = {"duration": xml_duration(period.seconds)} if title.later and not is_open else {}
         place = {"id": str(number), "start": xml_duration(start)} | lasts_
         periods.append(mpd.Period(place, sets))
         start += period.seconds
-    return mpd.manifest(about, periods)
+    # players need no other host to know the time of day
+    clocks = [(mpd.HTTP_ISO, CLOCK)] if is_ahead else []
+    clocks += [(mpd.HTTP_HEAD, MANIFEST)] if about["type"] == "dynamic" else []
+    return mpd.manifest(about, periods, clocks, latency)
+
+
+_UPDATES: Final = Fraction(1)
+"""Seconds from one update of a manifest to the next: dash.js makes no more of them."""
+
+
+def _low_latency(title: Title, about: dict[str, str]) -> Fraction:
+    """Seconds from when media are made until they should be on show; the rest is put into `about`.
+
+    It is what the writer needs from one write to the next and before it, three parts, and the
+    time until a player knows of the next segment.
+    """
+    last, growth = title.periods[-1], title.growth
+    lead = last.renditions[0]
+    assert growth is not None
+    assert lead.promised is not None
+    part, scale = lead.promised.part, lead.timescale
+    known = sum((one.seconds for one in title.periods), Fraction(0)) + _begun(lead)
+    written = lead.track.fragments.duration[-_FRAGMENTS:]
+    hold = Fraction(int(written.max()), lead.track.timescale) + 3 * part + _UPDATES
+    since = Fraction((growth.changed - growth.began) // timedelta(microseconds=1), 10**6)
+    about["minimumUpdatePeriod"] = xml_duration(_UPDATES)
+    about["minBufferTime"] = xml_duration(part)
+    # Shaka counts from the end that the timeline has of the segment that is not complete, and
+    # adds the offset of its availability
+    ahead = Fraction(_expected(lead), scale) - _begun(lead) + _early(lead)
+    about["suggestedPresentationDelay"] = xml_duration(ahead + hold)
+    return Fraction(ceil(2 * (hold + max(since - known, Fraction(0)))), 2)
+
+
+_FRAGMENTS: Final = 8
+"""Last fragments by which the time from one write to the next is judged."""
+_EXPECTED: Final = 8
+"""Last segments by which the length of the next one is judged."""
+
+
+def _expected(one: Rendition) -> int:
+    """Ticks that the segment lasts that is not complete, as those before it.
+
+    A player requests what follows at its end: an end too late costs it less than one too early.
+    """
+    lasts = one.lasts
+    return int(lasts[1:][-_EXPECTED:].max() if len(lasts) > 1 else lasts[0])
+
+
+def _begun(one: Rendition) -> Fraction:
+    """Seconds of the segment that is not complete, as far as it is there."""
+    ticks = 0 if one.open is None else int(one.open.durations.sum())
+    return Fraction(ticks, one.timescale)
+
+
+def _early(one: Rendition) -> Fraction:
+    """Seconds before its end at which a segment can be requested: all but a part of it."""
+    assert one.promised is not None
+    return max(Fraction(int(one.lasts[0]), one.timescale) - one.promised.part, Fraction(0))
 
 
 def _kind(title: Title, total: Fraction) -> dict[str, str]:
@@ -66,13 +142,14 @@ def _kind(title: Title, total: Fraction) -> dict[str, str]:
     return {
         "type": "dynamic",
         "profiles": mpd.LIVE,
-        "availabilityStartTime": _utc(growth.began),
-        "publishTime": _utc(growth.changed),
+        "availabilityStartTime": utc(growth.began),
+        "publishTime": utc(growth.changed),
         "minimumUpdatePeriod": xml_duration(Fraction(growth.target, 2)),
     }
 
 
-def _utc(time: datetime) -> str:
+def utc(time: datetime) -> str:
+    """A time as XML Schema and ISO 8601 have it, to the millisecond."""
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -82,30 +159,45 @@ def _sets(title: Title) -> list[list[Rendition]]:
     sets = [video] if video and not uneven(video) else [[one] for one in video]
     audio: dict[object, list[Rendition]] = {}
     for one in title.of("audio"):
-        key = one.language, one.track.codec, one.timescale, one.edges.tolist()
-        audio.setdefault(repr(key), []).append(one)
+        key = one.language, one.track.codec, one.timescale, one.edges.tobytes()
+        audio.setdefault(key, []).append(one)
     return [*sets, *audio.values()]
 
 
-def _adaptation(number: int, members: Sequence[Rendition], title: Title) -> AdaptationSet:
+def _adaptation(
+    number: int, members: Sequence[Rendition], period: Title, title: Title, grows: bool
+) -> AdaptationSet:
     first = members[0]
     sap = None
-    if all(one.starts_with_sync for one in members):
+    if _independent(members, title):
         sap = "1" if all(one.is_closed for one in members) else "3"
     about = {"id": str(number), "contentType": first.kind, "mimeType": f"{first.kind}/mp4"}
     about |= _alignment(first, sap) | _language(first.language)
     same = len({one.keys for one in members}) == 1
-    representations = [_representation(one, None if same else one.keys) for one in members]
+    representations = [
+        _representation(one, None if same else one.keys, grows and one.parts is not None)
+        for one in members
+    ]
     label, roles = None, []
     if first.kind == "audio":
-        label, roles = first.title, ["main" if first is title.of("audio")[0] else "alternate"]
+        label, roles = first.title, ["main" if first is period.of("audio")[0] else "alternate"]
     keys = first.keys if same else None
-    return AdaptationSet(about, representations, label, roles, keys, events=_events(members))
+    made = None
+    if grows and first.produced is not None:
+        time, clock = first.produced
+        made = time * first.timescale // first.track.timescale, utc(clock)
+    events = _events(members)
+    return AdaptationSet(about, representations, label, roles, keys, events=events, produced=made)
 
 
 def _events(members: Sequence[Rendition]) -> tuple[tuple[str, str], ...]:
     """Which events stand in the segments."""
-    return schemes_of(event for one in members for event in one.events)
+    return schemes_of(event for one in members for event in one.plan.between.events)
+
+
+def _independent(parts: Sequence[Rendition], title: Title) -> bool:
+    """Whether each segment can be decoded alone; of what grows, nobody knows what comes."""
+    return title.growth is None and all(one.starts_with_sync for one in parts)
 
 
 def _alignment(rendition: Rendition, sap: str | None) -> dict[str, str]:
@@ -135,13 +227,15 @@ def _subtitles(number: int, text: Subtitles) -> AdaptationSet:
     return AdaptationSet(about, [one], text.title, roles, events=events)
 
 
-def _representation(one: Rendition, keys: Keys | None = None) -> Representation:
+def _representation(
+    one: Rendition, keys: Keys | None = None, grows: bool = False
+) -> Representation:
     info = one.track.info
     is_sound = one.kind == "audio"
     return Representation(
         {
             "id": one.name,
-            "bandwidth": mpd.bandwidth(int(one.made.fragments.sizes.sum()), one.seconds),
+            "bandwidth": mpd.bandwidth(int(one.sizes.sum()), one.seconds),
         },
         [one.track.codec],
         m3u8.picture_size(one.track),
@@ -150,13 +244,17 @@ def _representation(one: Rendition, keys: Keys | None = None) -> Representation:
         info.channel_count if is_sound else None,
         keys,
         f"{one.name}.mp4" if one.single_file else None,
-        _listed(one),
+        _listed(one, grows),
         about=info,
     )
 
 
-def _listed(one: Rendition) -> Segments:
-    """Its segments: by their times, or in one file by a sidx, whose place is said (5.3.9.2)."""
+def _listed(one: Rendition, grows: bool) -> Segments:
+    """Its segments: by their times, or in one file by a sidx, whose place is said (5.3.9.2).
+
+    Args:
+        grows: whether the one that is not complete is listed too.
+    """
     about = {"timescale": str(one.timescale), "presentationTimeOffset": str(int(one.edges[0]))}
     if one.single_file:
         init = ByteRange(0, len(one.made.init))
@@ -164,8 +262,23 @@ def _listed(one: Rendition) -> Segments:
         return Segments("SegmentBase", about, {"range": mpd.span(init)})
     about["initialization"] = "$RepresentationID$/init.mp4"
     about["media"] = "$RepresentationID$/$Time$.m4s"
-    times = one.made.time.tolist(), one.made.duration.tolist()
-    return Segments("SegmentTemplate", about, None, *times)
+    stretch, before = one, None
+    if isinstance(one, Continued):
+        stretch, before = one.stretch, one.kept.timeline
+    first = 0 if before is None else 1  # the last one that is kept is the first one of the stretch
+    times, lasts = stretch.times[first:].tolist(), stretch.ticks[first:].tolist()
+    if grows:
+        about |= {
+            "availabilityTimeOffset": f"{float(_early(one)):.6g}",
+            "availabilityTimeComplete": "false",
+        }
+        times, lasts = [*times, int(one.edges[-1])], [*lasts, _expected(one)]
+    return Segments("SegmentTemplate", about, None, times, lasts, before=before)
+
+
+def open_name(one: Rendition) -> str:
+    """The name of the segment of a rendition that is not complete."""
+    return f"{one.name}/{int(one.edges[-1])}.m4s"
 
 
 def multivariant(title: Title) -> bytes:
@@ -232,7 +345,7 @@ def multivariant(title: Title) -> bytes:
             ]
             chosen_groups = ({"AUDIO": name} if members else {}) | shown
             rate = max(filter(None, (part.highest_frame_rate for part in parts)), default=None)
-            about = (_largest(parts), rate, _dynamic_range(parts), chosen_groups)
+            about = (_largest(parts), rate, _dynamic_range(parts), chosen_groups, title.captioned)
             lines += Variant(
                 f"{one.name}.m3u8", (peak, average), [*codecs, *text_codecs], *about
             ).lines()
@@ -240,22 +353,151 @@ def multivariant(title: Title) -> bytes:
         if has_iframes(one, title):
             parts = title.through(one)
             rates = _dearest(
-                [bit_rates(np.diff(part.edges), _pictures(part), part.timescale) for part in parts]
+                [bit_rates(part.lasts, part.picture_sizes, part.timescale) for part in parts]
             )
             named = (_codecs(one, title), _largest(parts), None, _dynamic_range(parts))
             lines.append(Variant(f"{one.name}-iframes.m3u8", rates, *named).iframes_line())
-    independent = all(one.starts_with_sync for one in renditions)
+    independent = _independent(renditions, title)
     return m3u8.multivariant(lines, independent=independent)
 
 
-def media(rendition: Rendition, title: Title) -> bytes:
-    """The media playlist of a rendition (4.3.3), as UTF-8 text."""
+def media(
+    rendition: Rendition,
+    title: Title,
+    low_latency: bool = False,
+    ahead: bool = False,
+    skip: bool = False,
+) -> bytes:
+    """The media playlist of a rendition (4.3.3), as UTF-8 text.
+
+    Args:
+        low_latency: whether it names parts, of a title that grows.
+        ahead: whether it also names those of a segment that is not complete, which some players
+            do not expect in the first list that they load.
+        skip: leave out segments that players have already.
+    """
     parts = title.through(rendition)
-    tags = [INDEPENDENT] if all(one.starts_with_sync for one in parts) else []
-    stretches = map(_stretch, parts)
-    if title.zero is not None:
-        stretches = map(_dated, stretches, parts, _zeros(title, title.zero))
-    return _playlist(parts, title, tags, stretches)
+    tags = [INDEPENDENT] if _independent(parts, title) else []
+    written = None
+    if isinstance(rendition, Continued):
+        stretches, written = [_stretch(rendition.stretch)], rendition.written
+    else:
+        stretches = _stretches(parts)
+        if title.zero is not None:
+            stretches = list(map(_dated, stretches, parts, _zeros(title, title.zero)))
+    if not low_latency or title.growth is None or parts[-1].parts is None:
+        return _playlist(parts, title, tags, stretches, written=written)
+    last = rendition.stretch if isinstance(rendition, Continued) else parts[-1]
+    listed, tail = _parts(last, title.growth.target)
+    stretches[-1] = _with_lines(stretches[-1], listed)
+    if title.growth.ended or not ahead or not names_open(rendition, title):
+        tail = []
+    if not title.growth.ended:
+        tail += _reports(rendition, title)
+    promised = parts[-1].promised
+    assert promised is not None
+    latency = m3u8.LowLatency(promised.part, tail, skip)
+    return _playlist(parts, title, tags, stretches, latency, written)
+
+
+def kept_lines(one: Rendition, title: Title, first: int, stop: int) -> tuple[bytes, int]:
+    """The lines of some segments that stay as they are, and how many gaps stand for segments.
+
+    Args:
+        one: a stretch of a rendition.
+        title: that grows, of one period.
+        first, stop: numbers of the segments in it (stop exclusive).
+    """
+    stretch = _stretch(one)
+    lines = [line for lines in stretch.of_each()[first:stop] for line in lines]
+    missing = lines.count(GAP)
+    if not one.first_segment + first:
+        if title.zero is not None:
+            stretch = _dated(stretch, one, title.zero)
+        lines = replace(
+            stretch, durations=stretch.durations[:stop], uris=stretch.uris[:stop]
+        ).lines()
+    return m3u8.text_of(lines), missing
+
+
+_PARTS_LISTED: Final = 3
+"""Target durations before the end of a list whose segments have their parts listed."""
+
+
+def _parts(one: Rendition, target: int) -> tuple[dict[int, list[str]], list[str]]:
+    """The lines of parts in front of the segments that they are of, and those after the last one.
+
+    The next part is named too: it may be requested before it is there.
+    """
+    edges, scale = one.edges, one.timescale
+    since = int(edges[-1]) - _PARTS_LISTED * target * scale
+    # the first segment may begin before its first picture, which no part of it can
+    first = max(min(int(np.searchsorted(edges, since)), len(one.cuts) - 2), 1)
+    rows = one.part_rows(first)
+    number = one.part_count - len(rows)
+    before: dict[int, list[str]] = {}
+    at, segment = 0, -1
+    for of, ticks, independent in rows:
+        # ends are rounded, not durations: so parts end where their segment does
+        at, segment = at if of == segment else int(edges[of]), of
+        begin, end = _micro(at, scale), _micro(at + ticks, scale)
+        at += ticks
+        line = m3u8.part(end - begin, part_name(one, number), independent)
+        before.setdefault(segment, []).append(line)
+        number += 1
+    tail = before.pop(len(one.cuts) - 1, [])
+    return before, [*tail, m3u8.preload_hint(part_name(one, number))]
+
+
+_SEGMENTS_FIRST: Final = 3
+"""Complete segments of a list that also names one that is not: players look into some at first."""
+
+
+def names_open(rendition: Rendition, title: Title) -> bool:
+    """Whether a list of a growing title names the parts of a segment that is not complete."""
+    parts = title.through(rendition)
+    is_enough = sum(one.count for one in parts) >= _SEGMENTS_FIRST
+    return (is_enough or not title.captioned) and parts[-1].parts is not None
+
+
+def part_name(one: Rendition, number: int) -> str:
+    """The name of a part of a rendition, by its number from 0."""
+    return f"{one.name}/part-{number}.m4s"
+
+
+def progress(rendition: Rendition, title: Title) -> tuple[int, int]:
+    """How many segments of a list are complete, and parts of the one after them."""
+    parts = title.through(rendition)
+    begun = parts[-1].open_parts
+    complete = sum(one.count + _missing(one) for one in parts)
+    if begun is None or not names_open(rendition, title):
+        return complete, 0
+    return complete, len(begun) - 1
+
+
+def _last(rendition: Rendition, title: Title) -> tuple[int, int]:
+    """Number of the last segment of a list, be it complete or not, and of its last part."""
+    complete, begun = progress(rendition, title)
+    if begun:
+        return complete, begun - 1
+    last = title.through(rendition)[-1]
+    return complete - 1, len(last.parts_in(last.count - 1)) - 1
+
+
+def _missing(one: Rendition) -> int:
+    """Segments that stand for gaps."""
+    if isinstance(one, Continued):
+        return one.kept.missing + _missing(one.stretch)
+    return sum(len(lines) // 3 for lines in _gap_lines(one).values())
+
+
+def _reports(rendition: Rendition, title: Title) -> list[str]:
+    """Where the other lists are by now."""
+    return [
+        m3u8.rendition_report(f"{one.name}.m3u8", *_last(one, title))
+        for one in title.renditions
+        if one is not rendition and one.parts is not None
+    ]
 
 
 def _zeros(title: Title, zero: datetime) -> Iterator[datetime]:
@@ -279,7 +521,7 @@ def _dated(stretch: Stretch, rendition: Rendition, zero: datetime) -> Stretch:
             continue  # its segment is not complete
         number = max(int(np.searchsorted(made.time, int(at // 1), side="right")) - 1, 0)
         before.setdefault(number, []).append(one.line(zero))
-    return replace(stretch, before=before)
+    return _with_lines(stretch, before)
 
 
 def subtitles(text: Subtitles, title: Title) -> bytes:
@@ -287,12 +529,13 @@ def subtitles(text: Subtitles, title: Title) -> bytes:
     parts = title.text_through(text)
     leads = [one.lead if one.cues is not None else _fragments_of(one) for one in parts]
     if text.cues is None:
-        tags = [INDEPENDENT] if all(one.starts_with_sync for one in leads) else []
+        tags = [INDEPENDENT] if _independent(leads, title) else []
         return _playlist(leads, title, tags, map(_stretch, leads))
     stretches = []
     for one in parts:
         uris = [f"{one.name}/{time}.vtt" for time in one.times]
-        stretches.append(Stretch(_durations(one.lead)[: len(uris)], uris))
+        before = _gap_lines(one.lead)
+        stretches.append(Stretch(_durations(one.lead)[: len(uris)], uris, before=before))
     return _playlist(leads, title, [], stretches)
 
 
@@ -302,55 +545,93 @@ def _fragments_of(text: Subtitles) -> Rendition:
 
 
 def iframes(rendition: Rendition, title: Title) -> bytes:
-    """The I-frame playlist of a video rendition (4.3.3.6): the first picture of each segment."""
+    """The I-frame playlist of a video rendition (4.3.3.6): the first picture of each segment.
+
+    Segments that begin with another picture, since key frames are too far apart, have none.
+    """
     parts = title.through(rendition)
-    stretches = [_stretch(one, _pictures(one)) for one in parts]
+    stretches = [
+        _with_lines(stretch, {n: [GAP] for n in np.flatnonzero(~one.syncs).tolist()})
+        for one, stretch in zip(
+            parts, _stretches(parts, [one.picture_sizes for one in parts]), strict=True
+        )
+    ]
     return _playlist(parts, title, ["#EXT-X-I-FRAMES-ONLY"], stretches)
 
 
 def _playlist(
-    parts: Sequence[Rendition], title: Title, tags: Sequence[str], stretches: Iterable[Stretch]
+    parts: Sequence[Rendition],
+    title: Title,
+    tags: Sequence[str],
+    stretches: Iterable[Stretch],
+    low_latency: m3u8.LowLatency | None = None,
+    written: m3u8.Written | None = None,
 ) -> bytes:
     growth = title.growth
     if growth is not None:
-        ended = growth.ended
-        return m3u8.media_playlist(stretches, growth.target, tags, event=True, ended=ended)
+        return m3u8.media_playlist(
+            stretches,
+            growth.target,
+            tags,
+            event=True,
+            ended=growth.ended,
+            low_latency=low_latency,
+            written=written,
+        )
     longest = []
     for one in parts:
-        lasts = np.diff(one.edges)
+        lasts = one.lasts
         lasts[0] += one.hidden
         longest.append(Fraction(int(lasts.max()), one.timescale))
     return m3u8.media_playlist(stretches, m3u8.target_duration(longest), tags)
 
 
 def _stretch(rendition: Rendition, sizes: Int64 | None = None) -> Stretch:
-    """The segments, or their first `sizes` bytes; what is no whole file is a range (4.3.2.2)."""
+    """The segments, or their first `sizes` bytes; a part of a file is a range (4.3.2.2)."""
     made, name = rendition.made, rendition.name
     durations, init = _durations(rendition), f"{name}/init.mp4"
-    keys = list(rendition.keys.lines()) if rendition.keys is not None else []
     place = None
     if rendition.single_file:
         init, place = f"{name}.mp4", (len(made.init), 0)
-        sizes = made.fragments.sizes if sizes is None else sizes
+        sizes = made.sizes if sizes is None else sizes
         offsets, uris = rendition.offsets.tolist(), [init] * len(made)
     else:
-        offsets, uris = [0] * len(made), [f"{name}/{time}.m4s" for time in made.time.tolist()]
+        times = rendition.times.tolist()
+        offsets, uris = [0] * len(times), [f"{name}/{time}.m4s" for time in times]
     ranges = None if sizes is None else list(zip(sizes.tolist(), offsets, strict=True))
-    return Stretch(durations, uris, ranges, init, place, keys)
+    return Stretch(durations, uris, ranges, init, place, before=_gap_lines(rendition))
+
+
+def _stretches(
+    parts: Sequence[Rendition], sizes: Sequence[Int64 | None] | None = None
+) -> list[Stretch]:
+    """The stretches of a rendition's periods; where a key changes, or ends, its segment says so.
+
+    Args:
+        sizes: as `_stretch` takes them, of each.
+    """
+    made = map(_stretch, parts, [None] * len(parts) if sizes is None else sizes)
+    known = {key for one in parts for key in one.entry_keys if key is not None}
+    if not any(line for key in known for line in key.lines()):
+        return list(made)
+    stretches = []
+    for one, stretch in zip(parts, made, strict=True):
+        keys, named = one.segment_keys, {}
+        for number, key in enumerate(keys):
+            if not number or key != keys[number - 1]:
+                named[number] = ["METHOD=NONE"] if key is None else list(key.lines())
+        stretches.append(replace(stretch, keys=named))
+    return stretches
 
 
 def has_iframes(rendition: Rendition, title: Title) -> bool:
-    """Whether an I-frame playlist can be written: each segment begins with a sync sample."""
+    """Whether an I-frame playlist can be written: segments begin with sync samples.
+
+    Where key frames may be too far apart for the target duration, not all need to.
+    """
     parts = title.through(rendition)
-    return rendition.kind == "video" and all(one.starts_with_sync for one in parts)
-
-
-def _pictures(rendition: Rendition) -> Int64:
-    """int64 bytes of each segment up to the end of its first picture."""
-    fragments = rendition.made.fragments
-    sizes = rendition.media.samples.size[rendition.cuts[:-1]]
-    ends: Int64 = fragments.sizes - fragments.payload + sizes
-    return ends
+    all_sync = title.promised is not None or all(one.starts_with_sync for one in parts)
+    return rendition.kind == "video" and all_sync
 
 
 def _groups(audio: Sequence[Rendition], title: Title) -> dict[str, list[Rendition]]:
@@ -385,20 +666,19 @@ def _rates_through(rendition: Rendition, title: Title) -> Rates:
     seconds = sum((one.seconds for one in parts), Fraction(0))
     if len(parts) == 1 or not seconds:
         return rates[0]
-    size = sum(int(one.made.fragments.sizes.sum()) for one in parts)
+    size = sum(int(one.sizes.sum()) for one in parts)
     return max(peak for peak, _ in rates), int(mpd.bandwidth(size, seconds))
 
 
 def _bit_rates(rendition: Rendition) -> Rates:
-    sizes = rendition.made.fragments.sizes
-    return bit_rates(np.diff(rendition.edges), sizes, rendition.timescale)
+    return bit_rates(rendition.lasts, rendition.sizes, rendition.timescale)
 
 
 def _text_rates(text: Subtitles) -> Rates:
     if text.cues is None:
         assert text.rendition is not None
         return _bit_rates(text.rendition)
-    lasts = np.diff(text.lead.edges)[: len(text.times)]
+    lasts = text.lead.lasts[: len(text.times)]
     return bit_rates(lasts, text.sizes, text.lead.timescale)
 
 
@@ -410,9 +690,45 @@ def _dynamic_range(parts: Sequence[Rendition]) -> str | None:
 
 def _durations(rendition: Rendition) -> list[str]:
     """Seconds of each segment."""
+    return m3u8.durations_between(_micros(rendition))[:: 1 if rendition.promised is None else 2]
+
+
+def _micros(rendition: Rendition) -> list[int]:
+    """Microseconds at which segments begin and end; where they leave no gaps, each once."""
     scale = rendition.timescale
     edges = rendition.edges.copy()
     # Players put segments where the ones before them end; a segment lasts as long as its samples,
     # be some of them hidden.
     edges[0] -= rendition.hidden
-    return m3u8.durations_between((2_000_000 * at + scale) // (2 * scale) for at in edges.tolist())
+    if rendition.promised is not None:
+        edges = np.stack([edges[:-1], edges[1:] - rendition.gaps], axis=1).reshape(-1)
+    return [_micro(at, scale) for at in edges.tolist()]
+
+
+def _micro(at: int, scale: int) -> int:
+    """Ticks as microseconds, rounded."""
+    return (2_000_000 * at + scale) // (2 * scale)
+
+
+def _gap_lines(rendition: Rendition) -> dict[int, list[str]]:
+    """Segments that are missing, in front of the numbers of those that follow a gap."""
+    before = {}
+    missing = np.flatnonzero(rendition.gaps[:-1]).tolist()
+    edges = _micros(rendition) if missing else []
+    for number in missing:
+        start, stop = edges[2 * number + 1 : 2 * number + 3]
+        assert rendition.promised is not None
+        count = -((start - stop) // int(rendition.promised.longest * 1_000_000))
+        steps = [start + (stop - start) * part // count for part in range(count + 1)]
+        before[number + 1] = m3u8.gap(steps, f"{rendition.name}/gap.m4s")
+    return before
+
+
+def _with_lines(stretch: Stretch, lines: Mapping[int, Sequence[str]]) -> Stretch:
+    """With more lines in front of some segments, after those that are there."""
+    if not lines:
+        return stretch
+    before = dict(stretch.before)
+    for number, more in lines.items():
+        before[number] = [*before.get(number, ()), *more]
+    return replace(stretch, before=before)

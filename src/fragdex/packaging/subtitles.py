@@ -12,7 +12,7 @@ import re
 import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property, partial
 from hashlib import md5
@@ -29,6 +29,7 @@ from fragdex.fragments.track_info import language_tag
 from fragdex.muxing.plan import PlannedTrack
 from fragdex.muxing.view import Block, Derived, Scattered, View, size_of
 from fragdex.packaging.renditions import Rendition
+from fragdex.record import record
 from fragdex.seeking.origin import FileInfo
 from fragdex.sources import open_source
 
@@ -93,11 +94,15 @@ def written(head: str, cues: Iterable[VttCue]) -> bytes:
         else:
             joined.append(cue)
     blocks = [
-        f"{timing(start, end)}{' ' if cue.settings else ''}{cue.settings}\n{cue.text}\n\n"
+        _block(timing(start, end), cue.settings, cue.text)
         for cue in joined
         if (start := _milliseconds(cue.start)) < (end := _milliseconds(cue.end))
     ]
     return (head + "".join(blocks)).encode("utf-8", "replace")
+
+
+def _block(times: str, settings: str, text: str) -> str:
+    return f"{times}{' ' if settings else ''}{settings}\n{text}\n\n"
 
 
 def sample_bound(sizes: Int64) -> Int64:
@@ -192,15 +197,17 @@ MOST_BYTES: Final = 16 << 20
 """Bytes of a caption file; ten hours have about one million."""
 _SUFFIXES: Final = (".vtt", ".srt", ".json")
 _TAG: Final = re.compile(r"[a-zA-Z]{2,3}(?:-[a-zA-Z0-9]{2,8})*")
-_MARKUP: Final = re.compile(r"<(/?[biu])>|<[^<>\n]*>|\{\\[^{}\n]*\}")
+_MARKUP: Final = re.compile(r"<(/?[biu])>|</?[a-zA-Z][^<>\n]*>|\{\\[^{}\n]*\}")
+"""Tags of SubRip, and overrides of SubStation as in {\\an8}; another < is a character."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Captions:
     """Subtitles of a title.
 
     Attributes:
-        cues: in order of their starts, each with its settings; their text is as in WebVTT.
+        cues: in the order of WebVTT (text track cue order: by start, the one that ends later
+            first), each with its settings; their text is as in WebVTT.
         language: BCP 47 tag, or None.
         title: what people choose them by; None: the language.
         forced: whether they are shown to those who chose no subtitles: translations of signs.
@@ -283,7 +290,7 @@ def captions_of(
     else:
         plain = parse_srt(data) if kind == ".srt" else parse_json(data)
         cues = [(cue._replace(text=_payload(cue.text, kind == ".srt")), "") for cue in plain]
-    ordered = sorted(cues, key=lambda one: one[0].start_ms)
+    ordered = sorted(cues, key=lambda one: (one[0].start_ms, -one[0].end_ms))
     digest = md5(data, usedforsecurity=False).hexdigest()
     tag = language_tag(language)
     return Captions(tuple(ordered), tag, title, forced, default, tuple(blocks), digest)
@@ -296,7 +303,23 @@ def _payload(text: str, markup: bool) -> str:
         pieces.append(_escaped(text[at : tag.start()]))
         pieces.append(f"<{tag[1]}>" if tag[1] else "")
         at = tag.end()
-    return "".join([*pieces, _escaped(text[at:])])
+    return _lines("".join([*pieces, _escaped(text[at:])]))
+
+
+def as_webvtt(captions: Captions) -> bytes:
+    r"""All cues as a WebVTT file: none is joined or left out, and each is a block of its own.
+
+    >>> as_webvtt(captions_of(b"1\n0:00:01,0 --> 0:00:02,5\n{\\an8}1 < 2\n\nand\n", ".srt"))
+    b'WEBVTT\n\n00:00:01.000 --> 00:00:02.500\n1 &lt; 2\nand\n\n'
+    """
+    from fragdex.muxing.captions import timing
+
+    blocks = [f"{block}\n\n" for block in captions.blocks]
+    blocks += [
+        _block(timing(cue.start_ms, cue.end_ms), settings, cue.text)
+        for cue, settings in captions.cues
+    ]
+    return "".join(["WEBVTT\n\n", *blocks]).encode("utf-8", "replace")
 
 
 CUES: Final = ("wvtt", "tx3g")
@@ -311,7 +334,7 @@ _ALL_FORCED: Final = 0x80000000
 """displayFlags of tx3g: all samples are forced (QuickTime File Format, subtitle media)."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class FileCues:
     """The cues of a caption file."""
 
@@ -373,7 +396,7 @@ class FileCues:
         return lengths
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class TrackCues:
     """The cues of a track of text.
 
@@ -471,7 +494,7 @@ def _rows(
     return lows, np.maximum(lows, highs)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Subtitles:
     """A rendition of text.
 

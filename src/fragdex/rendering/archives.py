@@ -17,11 +17,11 @@ import zipfile
 import zlib
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, Self
 
 from fragdex.errors import TooLarge, Unprocessable
+from fragdex.record import record
 
 INDEX: Final = "index.html"
 _PIECE: Final = 256 << 10
@@ -44,7 +44,7 @@ _EOCD: Final = struct.Struct("<4s4H2LH")
 _ZIP64_LOCATOR_SIZE: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Bounds:
     """What an archive may hold: bytes in all, unpacked, and members."""
 
@@ -52,7 +52,7 @@ class Bounds:
     files: int = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Contents:
     """What an archive holds."""
 

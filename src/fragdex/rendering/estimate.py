@@ -8,11 +8,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
+from fragdex.record import record
 from fragdex.rendering.browser.model import Notes, PageView
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.outputs import Still
@@ -44,7 +45,7 @@ _MEMORY_SECONDS: Final = 0.25
 _WHILE_MADE: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Estimate:
     """What a video will cost on this machine.
 
@@ -110,7 +111,7 @@ def estimate(
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Frame:
     """What a frame costs at one place of the video."""
 
@@ -127,7 +128,7 @@ class _Frame:
         return cls(*(cost / one.frames for cost in (seconds, file_bytes, samples)))
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Seen:
     """What frames were drawn, and what they cost.
 
@@ -228,7 +229,7 @@ _LEAST: Final = 16
 _BACK, _FORE = (24, 24, 24), (230, 230, 230)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ContactSheet:
     """A sheet that was made.
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from fractions import Fraction
 from typing import Any, Final, Literal
+
+from fragdex.record import record
 
 MAX_FPS: Final = 120
 RATE: Final = "[0-9]{1,6}(?:/[1-9][0-9]{0,4})?"
@@ -32,7 +34,7 @@ _LONGEST_SECONDS: Final = 10**9
 _NTSC: Final = {round(1000 * n / 1.001): Fraction(1000 * n, 1001) for n in (24, 30, 48, 60, 120)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class RenderField:
     """What is to be known of a field.
 

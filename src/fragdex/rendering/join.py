@@ -11,13 +11,13 @@ import zipfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from fragdex.decoding.container import open_container
+from fragdex.decoding.codec import open_container
 from fragdex.errors import BrowserGone
+from fragdex.record import record
 from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.messages import Joined
 from fragdex.rendering.outputs import Film
@@ -425,7 +425,7 @@ CEILING: Final = -1.0
 SoundSource = Callable[[], "Iterable[np.ndarray[Any, Any]]"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Normalized:
     """How loud a sound was, and what was done about it.
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from fragdex.errors import PageFailed
+from fragdex.record import record
 from fragdex.rendering.browser.model import Notes, PageFacts, PageView, missing_fonts
+from fragdex.rendering.browser.process import NO_BEGIN_FRAMES
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.pool import ChildPool, PageSource, drawn, evenly
 from fragdex.rendering.site import DATA, ORIGIN, Site
@@ -29,17 +30,21 @@ _PLACE: Final = re.compile(r"\s*\((https?://[^\s()]+?)(?::(\d+))?\)$")
 _MEDIA: Final = re.compile(r"(?:https?|blob|data):\S*: ")
 _TEXTS: Final = (".html", ".htm", ".css", ".js", ".mjs", ".json", ".svg", "")
 _MOST_TEXT: Final = 4 << 20
+# What `Notes.refused` says of things that have no clock or no seed of ours.
+_UNSTEADY: Final = re.compile(r"a clock for|a seed for|the page's clock for|a frame for")
+_CAUSES: Final = 3
 _UNLOADED: Final = "error: Failed to load resource"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PageFinding:
     """Something that will be wrong.
 
     Attributes:
         kind: `failed`, `endless`, `script`, `not loaded`, `not heard`, `refused`, `fonts`,
-            `late` (a file that came after its frame), `varies` (what may differ from run to run)
-            or `differs` (what did).
+            `browser` (one whose frames depend on the machine), `late` (a file that came after its
+            frame), `varies` (what may differ from run to run) or `differs` (what did, where, and
+            what is known that causes it).
         text: for people.
         file: of the site, "" for its page; None: not known.
         line: of the file, from 1; None: not known.
@@ -51,7 +56,7 @@ class PageFinding:
     line: int | None = None
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Linted:
     """A page that was looked at.
 
@@ -93,9 +98,12 @@ def lint(
         most = _ASKED_SAMPLES if facts is not None and facts.is_asked else SAMPLES
         assert linted.view is not None
         linted.drawn = evenly(linted.frames, most)
-        for one in _twice(page, linted.view, linted.drawn, linted.findings, progress):
+        differing, slices = _twice(page, linted.view, linted.drawn, progress)
+        for one in slices:
             notes.add(one.notes)
             reads |= one.reads
+        if differing:
+            linted.findings.append(_differs(differing, notes))
     except PageFailed as error:
         linted.findings.append(PageFinding("failed", str(error)))
         notes.add(Notes.of_json(error.more))
@@ -125,10 +133,14 @@ def _settle(page: PageSource, spec: RenderSpec, linted: Linted) -> PageFacts | N
 
 
 def _twice(
-    page: PageSource, view: PageView, samples: tuple[int, ...], findings: list[PageFinding],
+    page: PageSource, view: PageView, samples: tuple[int, ...],
     progress: Callable[[int, int], object],
-) -> list[SliceMade]:  # fmt: skip
-    """Draw frames in two browsers side by side; the last of each tells what happened."""
+) -> tuple[dict[int, tuple[bytes, bytes]], list[SliceMade]]:  # fmt: skip
+    """Draw frames in two browsers side by side.
+
+    Returns: the pictures of the frames that are not equal to the bit, and the last slice of each
+        browser, which tells what happened.
+    """
     lock, stop = threading.Lock(), threading.Event()
     done = 0
 
@@ -136,17 +148,17 @@ def _twice(
         if stop.is_set():
             raise _Stopped
 
-    def draw(_: int) -> tuple[list[str], SliceMade]:
+    def draw(_: int) -> tuple[list[bytes], SliceMade]:
         nonlocal done
-        digests, last = [], None
+        pictures, last = [], None
         for picture, drawn_slice in drawn(page, view, samples, check=check):
-            digests.append(hashlib.sha256(picture).hexdigest())
+            pictures.append(picture)
             last = drawn_slice
             with lock:
                 done += 1
                 progress(done, 2 * len(samples))
         assert last is not None
-        return digests, last
+        return pictures, last
 
     with ThreadPoolExecutor(2, "lint") as threads:
         tasks = [threads.submit(draw, number) for number in range(2)]
@@ -154,13 +166,38 @@ def _twice(
             (first, one), (second, other) = (task.result() for task in tasks)
         finally:
             stop.set()
-    differing = [i for i, a, b in zip(samples, first, second, strict=True) if a != b]
-    if len(differing) == 1:
-        findings.append(PageFinding("differs", f"frame {differing[0]} differs between two runs"))
-    elif differing:
-        several = ", ".join(map(str, differing))
-        findings.append(PageFinding("differs", f"frames {several} differ between two runs"))
-    return [one, other]
+    pairs = zip(samples, first, second, strict=True)
+    return {i: (a, b) for i, a, b in pairs if a != b}, [one, other]
+
+
+def _differs(differing: Mapping[int, tuple[bytes, bytes]], notes: Notes) -> PageFinding:
+    """Which frames differ, by how much and where, and what is known that may be why."""
+    import io
+
+    import numpy as np
+    from PIL import Image
+
+    several = ", ".join(map(str, differing))
+    frames = f"frame {several} differs" if len(differing) == 1 else f"frames {several} differ"
+    i, pictures = next(iter(differing.items()))
+    a, b = (np.asarray(Image.open(io.BytesIO(one)).convert("RGBA"), np.int16) for one in pictures)
+    channels = np.abs(a - b)
+    rows, columns = (np.flatnonzero(channels.any(axis=(axis, 2))) for axis in (1, 0))
+    where = (
+        f"in frame {i} by up to {channels.max()} of 255, within "
+        f"{columns[-1] - columns[0] + 1}x{rows[-1] - rows[0] + 1} pixels at "
+        f"{columns[0]},{rows[0]}"
+    )
+    causes = [
+        *(line for line in notes.browser if line == NO_BEGIN_FRAMES),
+        *(line for line in notes.refused if _UNSTEADY.match(line)),
+        *notes.uses,
+        *(f"{what}: arrived after the frame that requested it" for what in notes.late),
+    ]
+    more = f" (and {len(causes) - _CAUSES} more)" if len(causes) > _CAUSES else ""
+    cause = "; ".join(causes[:_CAUSES]) + more
+    why = f"perhaps by {cause}" if causes else "nothing that the page uses is known to cause it"
+    return PageFinding("differs", f"{frames} between two runs, {where}: {why}")
 
 
 class _Stopped(Exception):
@@ -183,6 +220,9 @@ def _of_notes(notes: Notes, reads: Mapping[str, str | None]) -> Iterator[PageFin
     for path, digest in reads.items():
         if digest is None and path != DATA and f"{ORIGIN}/{path}" not in silent:
             yield PageFinding("not loaded", f"{ORIGIN}/{path}: no such file in this site")
+    for line in notes.browser:
+        if line == NO_BEGIN_FRAMES:
+            yield PageFinding("browser", line)
     for line in notes.refused:
         yield PageFinding("not heard" if _MEDIA.match(line) else "refused", line)
     for line in missing_fonts(notes.glyphs):

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from fractions import Fraction
 from typing import Any, get_args, get_type_hints
 
+from fragdex.record import record
 from fragdex.rendering.browser.model import Notes, PageView
 from fragdex.rendering.site import Answer, Blocked
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Joined:
     """A render that is complete: its file, frames, seconds, whether there is sound.
 
@@ -31,7 +32,7 @@ class Joined:
     loudness: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SliceMade:
     """A slice, or a still, that was made.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, get_args
 
+from fragdex.record import record
 from fragdex.rendering.fields import MAX_FPS, declared, declared_fields
 
 SOFTEST: Final = -70.0
@@ -29,7 +30,7 @@ _PLANAR: Final = (
 _MP4, _MOV, _WEBM, _MKV, _ZIP = "mp4", "mov", "webm", "mkv", "zip"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Container:
     """A kind of file that renders become.
 
@@ -126,7 +127,7 @@ CONTAINERS: Final[Mapping[str, Container]] = {
 """Containers by name. GIF and WebP are pictures that move, and silent, as is an archive."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class VideoCodec:
     """A codec of pictures.
 
@@ -235,7 +236,7 @@ _TRANSPARENCY: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Still:
     """How a still is stored.
 
@@ -275,7 +276,7 @@ class Still:
             raise ValueError(f"transparency: a .{self.container} cannot be transparent")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Film:
     """How a video is stored; what is None is what its container or codec usually has.
 

@@ -10,11 +10,11 @@ browser that has skipped frames stops where the page uses one of them (`Notes.ke
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final
 
+from fragdex.record import record
 from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.spec import frame_count, key_interval
@@ -31,7 +31,7 @@ _AHEAD_SHARE: Final = Fraction(1, 6)
 """… and of a slice: pages whose frames take long have few of them by then."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SlicePlan:
     """A render in parts.
 

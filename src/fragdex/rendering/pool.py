@@ -12,12 +12,13 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed
+from fragdex.record import record
 from fragdex.rendering import messages
 from fragdex.rendering.browser.finding import VARIABLE, find_engine
 from fragdex.rendering.browser.model import Limits, PageFacts, PageView
@@ -240,7 +241,7 @@ _COST_SECONDS: Final = 0.5
 Cost = Callable[[float], None]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class PageSource:
     """A page to be rendered.
 
@@ -255,11 +256,11 @@ class PageSource:
     key: str
     site: Site
     outside: Outside = NOTHING
-    limits: Limits = Limits()  # noqa: RUF009 — frozen
+    limits: Limits = Limits()
     watched: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Idle:
     key: str
     child: RenderProcess

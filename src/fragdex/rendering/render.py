@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone
+from fragdex.record import record
 from fragdex.rendering.browser.model import Limits, Notes, PageView
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.plan import (
@@ -32,7 +33,7 @@ from fragdex.rendering.spec import RenderSpec, frames_of, key_interval, settled
 _ATTEMPTS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rendered:
     """What was made, and what happened on the page."""
 

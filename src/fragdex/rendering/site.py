@@ -12,9 +12,11 @@ import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final, Protocol
+
+from fragdex.record import record
 
 ORIGIN: Final = "http://site.localhost"
 """Where a page believes to be: a secure context, as on the machine of its author (W3C Secure
@@ -81,7 +83,7 @@ def media_type_of(path: str) -> str:
     return _TYPES.get(PurePosixPath(path).suffix[1:].lower(), _UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Asset:
     """One file of a site: its bytes, their media type and their SHA-256."""
 
@@ -90,7 +92,7 @@ class Asset:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OpenAsset:
     """One file of a site, open and seekable, and its media type."""
 
@@ -235,7 +237,7 @@ class Blocked(Exception):
         self.lasts = lasts
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Answer:
     """The answer to a request: names of headers in lower case, the body whole."""
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int], None]
 
-# So often it is looked for characters that no font has.
-_GLYPH_SECONDS: Final = 2
+# So often it is looked for characters that no font has, and chance that has no seed.
+_LOOK_SECONDS: Final = 2
 # Frames that a page draws on the way to a still: fewer than another browser is worth.
 _NEAR: Final = 15
 
@@ -217,7 +217,7 @@ class Slicer:
         unchanged = 0
         begun = stage.begun
         number = None if begun is None else frames.start - begun.start
-        looks = max(1, round(_GLYPH_SECONDS * view.fps))
+        looks = max(1, round(_LOOK_SECONDS * view.fps))
         with Encoding(path, view, film, number) as encoding:
             for i in frames:
                 picture = self._next(stage)
@@ -227,7 +227,7 @@ class Slicer:
                     picture = self._shown if i == frames.start else None
                 encoding.frame(picture)
                 if (i - frames.start) % looks == 0 or i == frames.stop - 1:
-                    stage.note_glyphs()
+                    stage.note_looks()
                 progress(i + 1 - frames.start)
             clock.lap("capture")
             encoding.finish()
@@ -239,7 +239,7 @@ class Slicer:
         picture = self._next(stage) or self._shown
         if picture is None:
             raise BrowserGone("the browser gave no picture")
-        stage.note_glyphs()
+        stage.note_looks()
         clock.lap("capture")
         is_whole = stage.begun is None and stage.view.crop is None
         shown = picture if is_whole else self._pixels(stage)

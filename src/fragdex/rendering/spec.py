@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
 from fragdex.errors import PageFailed
+from fragdex.record import record
 from fragdex.rendering.browser.model import (
     DEFAULT_HEIGHT,
     DEFAULT_WIDTH,
@@ -65,7 +65,7 @@ def frame_at(time_ms: int, fps: Fraction) -> int:
     return math.floor(Fraction(time_ms, 1000) * fps)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RenderSpec:
     """What is to be made; what is None is asked of the page.
 
@@ -162,7 +162,7 @@ class RenderSpec:
         record="of a video: the time at which it ends, exclusive",
     )  # fmt: skip
     time_ms: int = declared(
-        0, "time", option="--at", metavar="TIME", of="still", help="The time of the picture.",
+        0, "time", option="--at", metavar="TIME", of="still", help="The time, of a picture.",
         usual="0", most=MAX_DURATION_MS, request="of a still: when", request_default="0",
         record="of a still: the moment it shows",
     )  # fmt: skip

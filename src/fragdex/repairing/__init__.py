@@ -14,7 +14,7 @@ media_data     what boxes still say of where samples are
 stream         what a stream says of itself, and a moov for it
 rates          pictures a second: clock timestamps, telemetry of cameras, what several say
 tables         a moov that is wrong, and parts of a file that are not where it says
-fragment_turns fragments whose decode times are stale, or whose order is wrong
+fragment_order fragments whose decode times are stale, or whose order is wrong
 film           the repaired file
 repair         `fragdex.repair`
 """

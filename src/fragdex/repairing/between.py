@@ -42,7 +42,7 @@ FEW: Final = 4
 LIKENESS: Final = 5
 """First bytes in which packets are alike that are no others by chance."""
 MOST_PACKET: Final = 1275
-"""Bytes of a frame of Opus (RFC 6716, 3.2.1); what a good file has is no limit of another."""
+"""Bytes of a frame of Opus (RFC 6716, 3.2.1); what one file has does not bound another."""
 
 
 class Between(Syntax):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import takewhile
 from typing import Any, Final
@@ -19,6 +19,7 @@ from fragdex.muxing.movie import movie_brands
 from fragdex.muxing.plan import Edit, PlannedTrack, one_source
 from fragdex.muxing.progressive import Chunks, movie
 from fragdex.muxing.view import Scattered, View
+from fragdex.record import record
 from fragdex.repairing.pattern import Pattern
 from fragdex.seeking.origin import FileInfo
 
@@ -29,7 +30,7 @@ DATES: Final = ("creation_time", "modification_time")
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Recovered:
     """Samples of a track that were found, in decode order.
 
@@ -183,7 +184,7 @@ def film_view(tracks: Sequence[Recovered], boxes: Sequence[Box], moov: Box, info
         chunks.append(Chunks(heads, places[row] + at - start[row], np.ones_like(heads)))
     media = Scattered(0, start, size)
     planned = [track.planned(timescale) for track in tracks]
-    head = movie(brands, _of_another(moov), planned, chunks, media, timescale)
+    head, _ = movie(brands, _of_another(moov), planned, chunks, media, timescale)
     recipe = ["repair", hashlib.md5(head, usedforsecurity=False).hexdigest()]
     return View.of(media_type(one.track for one in planned), [info], recipe, [head, media])
 

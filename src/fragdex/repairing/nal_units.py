@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fragdex.indexing.access import SEI_BYTES
-from fragdex.indexing.codecs import BitReader, Missing
 from fragdex.repairing.syntax import FoundSample, Kind, NativeSyntax, Syntax, Window, units_table
 
 HEADER_BYTES: Final = 96
@@ -29,60 +28,6 @@ MOST_SETS: Final = 4096
 
 BEFORE, SLICE, AFTER = "before", "slice", "after"
 """A unit begins an access unit, is a slice of a picture, or belongs to the picture before it."""
-
-
-class Golomb(BitReader):
-    r"""Bits with the numbers of AVC and HEVC (ISO/IEC 14496-10, 9.1).
-
-    >>> Golomb(b"\x28").ue(), Golomb(b"\x28").se()
-    (4, -2)
-    """
-
-    def ue(self) -> int:
-        """Unsigned Exp-Golomb."""
-        zeros = 0
-        while not self.take(1):
-            zeros += 1
-            if zeros > 32:
-                raise Missing
-        return (1 << zeros) - 1 + self.take(zeros)
-
-    def se(self) -> int:
-        """Signed Exp-Golomb."""
-        code = self.ue()
-        return (code + 1) // 2 if code & 1 else -(code // 2)
-
-
-def payload(unit: bytes, header: int) -> Golomb:
-    """What stands after the header of a unit, without emulation prevention."""
-    return Golomb(unit[header:].replace(b"\0\0\3", b"\0\0"))
-
-
-Ticks = tuple[int, int]
-"""Units of a tick, and how many of them a second has."""
-
-
-def pass_signal(bits: Golomb) -> None:
-    """The beginning of vui_parameters(), until where chroma lies (AVC and HEVC, E.2.1)."""
-    if bits.take(1) and bits.take(8) == 255:
-        bits.take(32)
-    if bits.take(1):
-        bits.take(1)
-    if bits.take(1):
-        bits.take(4)
-        if bits.take(1):
-            bits.take(24)
-    if bits.take(1):
-        bits.ue()
-        bits.ue()
-
-
-def take_ticks(bits: Golomb) -> Ticks | None:
-    """A flag, and num_units_in_tick and time_scale that it announces."""
-    if not bits.take(1):
-        return None
-    units, scale = bits.take(32), bits.take(32)
-    return (units, scale) if units and scale else None
 
 
 class Slice(NamedTuple):

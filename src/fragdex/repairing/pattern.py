@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from fragdex.fragments.table import SampleTable
 from fragdex.indexing.access import family_of
 from fragdex.indexing.codecs import RATES, Missing, aac_config, body, decoder_config
 from fragdex.muxing.elementary_stream import parameter_sets
+from fragdex.record import record
 from fragdex.repairing.av1 import Av1
 from fragdex.repairing.avc import Avc
 from fragdex.repairing.between import MOST_PACKET, Even, Opus, first_samples
@@ -40,7 +40,7 @@ MOST_HEADS: Final = 1 << 16
 """Packets of Opus of the good file whose first bytes are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pattern:
     """A track of the good file.
 
@@ -99,7 +99,7 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
         tried: whether the syntax is tried on them, and learns of them.
     """
     info = track.info
-    if info.encryption is not None:
+    if track.is_encrypted():
         return "it is encrypted"
     stsd = trak.find("mdia/minf/stbl/stsd")
     if stsd is None or not stsd.children:

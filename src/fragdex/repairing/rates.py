@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from itertools import groupby, islice, pairwise
@@ -15,9 +14,11 @@ import numpy as np
 from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64
 from fragdex.indexing.codecs import Missing
+from fragdex.indexing.parameter_sets import Golomb
+from fragdex.record import record
 from fragdex.repairing.avc import Avc
 from fragdex.repairing.hevc import Hevc
-from fragdex.repairing.nal_units import SLICE, Golomb, NalUnits
+from fragdex.repairing.nal_units import SLICE, NalUnits
 from fragdex.repairing.syntax import FoundSample, Syntax, Window
 from fragdex.sources import Source
 
@@ -40,7 +41,7 @@ NEAR: Final = Fraction(1, 10_000)
 """Part by which two rates may differ and still be one."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rate:
     """Pictures a second, as something says.
 

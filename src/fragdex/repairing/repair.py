@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack
 
@@ -19,9 +19,10 @@ from fragdex.indexing.making import index, index_source, read_init
 from fragdex.indexing.moov import plain_init
 from fragdex.muxing.movie import traks_of
 from fragdex.muxing.view import View
+from fragdex.record import record
 from fragdex.repairing.between import Between, PacketPace, pace_of
 from fragdex.repairing.film import Bool, Recovered, film_view, from_zero, sample_ranges
-from fragdex.repairing.fragment_turns import turns_of
+from fragdex.repairing.fragment_order import orders_of
 from fragdex.repairing.media_data import (
     Stretch,
     has_moov_in,
@@ -92,7 +93,7 @@ class RepairedSpan(NamedTuple):
         return self.state == "proved" or (self.state == "guessed" and self.what != BETWEEN)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class RepairedTrack:
     """A track of the repaired file.
 
@@ -116,7 +117,7 @@ class RepairedTrack:
         return self._found.samples()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Repair:
     """The samples found in a broken file, and the repaired file.
 
@@ -269,7 +270,7 @@ def _index(source: Source, init: bytes | None = None) -> Index:
     return index_source(source, moov, exact=True, partial=True, parts_clocks=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Model:
     """A moov that says what tracks there are."""
 
@@ -398,8 +399,8 @@ def _by_tables(
                 syntax.open_sync = marks_open_pictures(syntax, track, source)
             pattern = pattern_of(track, trak)
             described.append(Described(pattern, syntax, timecode=_rate_of_timecode(own)))
-    turns = turns_of([one.pattern for one in described], source)
-    described = [one._replace(turns=turn) for one, turn in zip(described, turns, strict=True)]
+    orders = orders_of([one.pattern for one in described], source)
+    described = [one._replace(order=order) for one, order in zip(described, orders, strict=True)]
     window = Window(source, size)
     wrapped = is_wrapped(described, size)
     best, shift = _best_move(described, window, stretches)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Final
 
@@ -12,9 +12,11 @@ import numpy as np
 from fragdex.boxes import Box, build, make_box, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64
+from fragdex.indexing import avc_sets, hevc_sets
 from fragdex.indexing.codecs import CHANNELS, RATES
 from fragdex.indexing.making import index
 from fragdex.muxing.movie import traks_of
+from fragdex.record import record
 from fragdex.repairing import avc, hevc, vvc
 from fragdex.repairing.avc import Avc
 from fragdex.repairing.hevc import Hevc
@@ -60,7 +62,7 @@ _FIRST_SETS: Final[tuple[tuple[type[NalUnits], tuple[int, ...]], ...]] = (
 """Parameter sets with which a stream may begin."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Sound:
     """Sound of AAC that no file has described.
 
@@ -88,7 +90,7 @@ class Sound:
         return min(self.indexes, key=lambda one: abs(Fraction(RATES[one], AAC_FRAME) - pace))
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Stream:
     """What stands in media data, as far as they say it.
 
@@ -190,13 +192,13 @@ def rate_in(syntax: NalUnits) -> Rate | None:
     Where pictures of AVC need not last equally long, it says the most that there may be.
     """
     clocks = [
-        (one.ticks, 2, one.steady) if isinstance(one, avc.Sps) else (one.ticks, 1, True)
+        (one.ticks, 2, one.steady) if isinstance(one, avc_sets.Sps) else (one.ticks, 1, True)
         for one in syntax.sets.values()
-        if isinstance(one, avc.Sps | hevc.Sps)
+        if isinstance(one, avc_sets.Sps | hevc_sets.Sps)
     ]
     if isinstance(syntax, hevc.Hevc):
         video = (unit for (kind, _), unit in syntax.raw.items() if kind == hevc.VPS)
-        clocks += [(hevc.ticks_of_vps(unit), 1, True) for unit in video]
+        clocks += [(hevc_sets.ticks_of_vps(unit), 1, True) for unit in video]
     for ticks, fields, steady in clocks:
         if ticks is None:
             continue
@@ -379,7 +381,7 @@ def _aac_entry(rate_index: int, configuration: int) -> Box:
 def _avc_entry(syntax: NalUnits) -> Box:
     sets = [unit for (kind, _), unit in syntax.raw.items() if kind == avc.SPS]
     pictures = [unit for (kind, _), unit in syntax.raw.items() if kind == avc.PPS]
-    sps = next(one for one in syntax.sets.values() if isinstance(one, avc.Sps))
+    sps = next(one for one in syntax.sets.values() if isinstance(one, avc_sets.Sps))
     data = b"\1" + sps.identity + bytes([0xFC | syntax.length_size - 1, 0xE0 | len(sets)])
     data += b"".join(len(unit).to_bytes(2, "big") + unit for unit in sets)
     data += bytes([len(pictures)])
@@ -389,7 +391,7 @@ def _avc_entry(syntax: NalUnits) -> Box:
 
 
 def _hevc_entry(syntax: NalUnits) -> Box:
-    sps = next(one for one in syntax.sets.values() if isinstance(one, hevc.Sps))
+    sps = next(one for one in syntax.sets.values() if isinstance(one, hevc_sets.Sps))
     depths = bytes(0xF8 | depth - 8 for depth in sps.depths)
     data = b"\1" + sps.profile + b"\xf0\0\xfc" + bytes([0xFC | sps.chroma]) + depths + b"\0\0"
     data += bytes([sps.sub_layers << 3 | 4 | syntax.length_size - 1])

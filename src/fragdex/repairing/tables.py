@@ -13,7 +13,7 @@ import numpy as np
 from fragdex.fragments.table import Bool, Int64, SampleTable
 from fragdex.repairing.between import Even
 from fragdex.repairing.film import Recovered
-from fragdex.repairing.fragment_turns import Turns
+from fragdex.repairing.fragment_order import FragmentOrder
 from fragdex.repairing.nal_units import NalUnits
 from fragdex.repairing.pattern import Pattern
 from fragdex.repairing.rates import LOOKED_AT, Rate, decided
@@ -42,47 +42,47 @@ class Described(NamedTuple):
     Attributes:
         pattern: it.
         syntax: how its samples are found, or why they cannot be.
-        turns: the order and times of its fragments; None: as they stand.
+        order: the order and times of its fragments; None: as they stand.
         timecode: the rate of a timecode track; None: there is none.
     """
 
     pattern: Pattern
     syntax: Syntax | str
-    turns: Turns | None = None
+    order: FragmentOrder | None = None
     timecode: Rate | None = None
 
 
 def batches(
-    pattern: Pattern, wrapped: bool = False, turns_of: Turns | None = None
+    pattern: Pattern, wrapped: bool = False, order: FragmentOrder | None = None
 ) -> Iterator[SampleTable]:
     """The samples of a track, some at a time.
 
     Args:
         wrapped: offsets fall back where they passed 4 GiB in 32 bits.
-        turns_of: in which order its fragments follow one another, and when; None: as they stand.
+        order: in which order its fragments follow one another, and when; None: as they stand.
     """
     track = pattern.track
-    before, turns = -1, 0
-    for low, high in _rows_together(track.fragments.sample_count, turns_of):
+    before, wraps = -1, 0
+    for low, high in _rows_together(track.fragments.sample_count, order):
         samples = track.samples_of(low, high)
-        if turns_of is not None:
-            samples = turns_of.timed(samples, track.fragments.sample_count, low, high)
+        if order is not None:
+            samples = order.timed(samples, track.fragments.sample_count, low, high)
         if wrapped and len(samples):
             falls = np.diff(samples.offset, prepend=max(before, 0)) < -(WRAP >> 1)
             before = int(samples.offset[-1])
-            offset = samples.offset + (turns + np.cumsum(falls)) * WRAP
-            turns += int(falls.sum())
+            offset = samples.offset + (wraps + np.cumsum(falls)) * WRAP
+            wraps += int(falls.sum())
             samples = SampleTable.of(samples.columns() | {"offset": offset})
         yield samples
 
 
-def _rows_together(counts: Int64, turns_of: Turns | None) -> Iterator[tuple[int, int]]:
+def _rows_together(counts: Int64, order: FragmentOrder | None) -> Iterator[tuple[int, int]]:
     """Rows of fragments whose samples are written out at once: neighbours in the file."""
     edges = [0, len(counts)]
-    if turns_of is not None:
-        edges = [0, *(np.flatnonzero(np.diff(turns_of.rows) != 1) + 1).tolist(), len(counts)]
+    if order is not None:
+        edges = [0, *(np.flatnonzero(np.diff(order.rows) != 1) + 1).tolist(), len(counts)]
     for start, stop in pairwise(edges):
-        first = start if turns_of is None else int(turns_of.rows[start])
+        first = start if order is None else int(order.rows[start])
         low, end = first, first + stop - start
         while low < end:
             summed = np.cumsum(counts[low:end])
@@ -211,13 +211,13 @@ def mended(
     moves = Moves(shifts)
     if wrapped:
         result.findings.append("offsets of chunks passed 4 GiB in 32 bits")
-    menders = [_Track(one.pattern, one.syntax, window, one.timecode) for one in tracks]
+    menders = [_KeptTrack(one.pattern, one.syntax, window, one.timecode) for one in tracks]
     # where samples lie that do not say where they end is known by the others
     for number in sorted(range(len(tracks)), key=lambda number: not menders[number].proves):
-        pattern, _, turns, _ = tracks[number]
-        for samples in batches(pattern, wrapped, turns):
+        pattern, _, order, _ = tracks[number]
+        for samples in batches(pattern, wrapped, order):
             menders[number].add(samples, moves)
-    for (pattern, _, turns, _), mender in zip(tracks, menders, strict=True):
+    for (pattern, _, order, _), mender in zip(tracks, menders, strict=True):
         if not mender.count:
             result.findings.append(f"track {pattern.track.id}: none of its samples is there")
             continue
@@ -225,23 +225,23 @@ def mended(
         result.proved.append(mender.proved)
         result.lost.extend(mender.lost)
         result.findings.extend(mender.findings())
-        result.findings.extend(_of_turns(pattern, turns))
+        result.findings.extend(_of_order(pattern, order))
     return result
 
 
-def _of_turns(pattern: Pattern, turns: Turns | None) -> Iterator[str]:
+def _of_order(pattern: Pattern, order: FragmentOrder | None) -> Iterator[str]:
     """What was wrong with the order and times of fragments, as sentences."""
     name = f"track {pattern.track.id}"
-    if turns is not None and turns.moved:
-        yield f"{name}: {turns.moved:,} fragments were in the wrong order"
-    if turns is not None and turns.stale:
+    if order is not None and order.moved:
+        yield f"{name}: {order.moved:,} fragments were in the wrong order"
+    if order is not None and order.stale:
         yield (
-            f"{name}: decode times of {turns.stale:,} fragments fell back; each begins where the"
+            f"{name}: decode times of {order.stale:,} fragments fell back; each begins where the"
             " one before it ends"
         )
 
 
-class _Track:
+class _KeptTrack:
     """The samples of a track that are kept."""
 
     def __init__(

@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fragdex.indexing.codecs import Missing
+from fragdex.indexing.parameter_sets import Golomb, payload
 from fragdex.repairing.avc import is_filler, is_messages
-from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, Golomb, OrderedByLsb, Slice, payload
+from fragdex.repairing.nal_units import AFTER, BEFORE, SLICE, OrderedByLsb, Slice
 from fragdex.repairing.syntax import FoundSample, Window
 
 RADL, RASL, IDR_W_RADL, IDR_N_LP, CRA, GDR = 2, 3, 7, 8, 9, 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Final, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from fragdex.fragments.table import Int64
 from fragdex.indexing.native import compiled
+from fragdex.record import record
 from fragdex.repairing.between import Between, Even, PacketPace
 from fragdex.repairing.film import Recovered
 from fragdex.repairing.pattern import Pattern
@@ -44,7 +45,7 @@ ERASED: Final = bytes(512)
 SEVERAL_WAYS: Final = "sound that can be divided in several ways"
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class FoundSamples:
     """Samples of a track as they are found.
 

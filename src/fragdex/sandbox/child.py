@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
@@ -28,6 +28,7 @@ from fragdex.errors import (
     Unavailable,
     Unprocessable,
 )
+from fragdex.record import record
 from fragdex.sandbox.channel import Channel, Lines, error_as_json, error_of_json
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.sandbox.processes import data_left, end_session, exit_code
@@ -298,7 +299,7 @@ CRASHES: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Failures:
     """What the end of a child means to whoever wanted its work.
 

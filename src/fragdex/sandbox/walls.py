@@ -21,8 +21,9 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
+
+from fragdex.record import record
 
 _NEW_USER, _NEW_NETWORK, _NEW_IPC = 0x10000000, 0x40000000, 0x08000000
 # Of the system: libraries, fonts, time zones, and how many processors there are.
@@ -44,7 +45,7 @@ _GRACE_SECONDS: Final = 5
 _DEVICES: Final = ("nvidia", "dri", "kfd")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Walls:
     """What a child may do.
 

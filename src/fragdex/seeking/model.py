@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,12 @@ from fragdex.errors import InexactIndex, NoSyncSample, TrackNotFound
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.pieces import PieceDigests
 from fragdex.fragments.track_info import KINDS, Movie, SampleGroup, TrackKind
+from fragdex.record import record
 from fragdex.seeking.forms import Exporting, offered
 from fragdex.seeking.origin import CheckedSource, FileInfo, Home, How
-from fragdex.seeking.presented import presented_first
 from fragdex.seeking.seek import Hit
 from fragdex.seeking.times import TimeLike
-from fragdex.seeking.track import SampleLoader, Track
+from fragdex.seeking.track import SampleLoader, Track, presented_first
 from fragdex.sources import Source, SourceLike, open_source
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ MOST_NAMED = 50
 """Tracks that an error lists; real files have a handful."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Period:
     """What one moov governs: from it to the next moov (or the whole file where there is none).
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.fragments.table import Int64, SampleTable
+from fragdex.record import record
 from fragdex.seeking.times import TimeLike, exact_time, ticks_of_many
 from fragdex.seeking.track import Track
 
@@ -157,7 +157,7 @@ MOST_REORDERED = 16
 """Pictures that a decoder holds back at most (ISO/IEC 14496-10, A.3.1: MaxDpbFrames)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FrameRun:
     """Neighbouring samples, decoded from a fresh decoder.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from fragdex.byterange import ByteRange
@@ -12,10 +12,11 @@ from fragdex.digest import Digest
 from fragdex.errors import SourceChanged, SourceNotFound
 from fragdex.fragments.pieces import PieceDigests
 from fragdex.fragments.track_info import SampleDefaults
+from fragdex.record import record
 from fragdex.sources import Source, SourceLike, open_source
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FileInfo:
     """Which bytes an index describes.
 
@@ -159,7 +160,7 @@ class FileInfo:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class How:
     """How an index came to be, and what it cost.
 
@@ -171,7 +172,8 @@ class How:
         requests: reads that the source answered.
         bytes_read: bytes that were read, box headers included.
         mdat_bytes_read: bytes of media data that were read; 0 unless they came along in a read
-            of a few KiB at the start or the end.
+            of a few KiB at the start or the end, or stand after the boxes of a fragment in a page
+            of the file (4 KiB) that holds some of these.
 
     >>> How("boxes", True, "no sidx and no mfra").exact
     True

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import field
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import InexactIndex, LimitExceeded, NoSyncSample
 from fragdex.fragments.table import FragmentFlags, Int64
+from fragdex.record import record
 from fragdex.responses import Fields, Response, respond
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.seek import Hit
@@ -32,7 +33,7 @@ MOST_COUNTED = 1 << 20
 """Samples that are counted to say how many a seek decodes: a kilobyte may claim millions."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Span:
     """The bytes that play a span of time.
 
@@ -60,6 +61,26 @@ class Span:
     obstacle: str = ""
     file: FileInfo = field(default=FileInfo(), compare=False, repr=False)
     media_type: str = field(default="video/mp4", compare=False, repr=False)
+    _columns: _Ranges | None = field(default=None, init=False, compare=False, repr=False)
+
+    @classmethod
+    def _of_columns(cls, columns: _Ranges, **others: Any) -> Span:
+        """A span whose ranges become objects when they are looked at: they may be thousands."""
+        span = object.__new__(cls)
+        for name, value in {"_columns": columns, **others}.items():
+            object.__setattr__(span, name, value)
+        return span
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Requests for `media` that are columns still, and for unknown names."""
+            if name != "media":
+                raise AttributeError(f"a Span has no attribute {name!r}")
+            columns = self._columns
+            media = tuple(map(ByteRange, columns.start.tolist(), columns.stop.tolist()))
+            object.__setattr__(self, "media", media)
+            return media
 
     @property
     def plays(self) -> bool:
@@ -69,6 +90,8 @@ class Span:
     @property
     def size(self) -> int:
         """Bytes of media."""
+        if (columns := self._columns) is not None:
+            return int(columns.stop.sum() - columns.start.sum())
         return sum(part.size for part in self.media)
 
     def __iter__(self) -> Iterator[ByteRange]:
@@ -130,7 +153,7 @@ class Span:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Plan:
     """What a seek would read.
 
@@ -194,73 +217,135 @@ def span(
         high = -floor_ticks(-end, track.timescale, -track.shift) - 1
         last = track.extent.row_behind(hit.fragment, max(high, hit.cts))
         table, rows = track.fragments, slice(hit.fragment, last)
-        filled = table.sample_count[rows] != 0
-        offset = table.offset[rows]
-        starts.append(offset[filled])
-        stops.append((offset + table.size[rows])[filled])
+        begins = table.offset[rows]
+        ends = begins + table.size[rows]
+        if not (counts := table.sample_count[rows]).all():
+            begins, ends = begins[counts != 0], ends[counts != 0]
+        starts.append(begins)
+        stops.append(ends)
         flags |= int(np.bitwise_or.reduce(table.flags[rows]))
     # Samples of the moov come before those of fragments.
     for track in beside:
         column = track.fragments.flags
         if len(column):
             flags |= int(column[0]) & _VIRTUAL
-    known = _merged(starts, stops)
     every = list({id(track): track for track in (*tracks, *beside)}.values())
-    media = coalesce(_closed(known, every), max_gap=max_gap)
+    media = _Ranges.merged(starts, stops).closed(every).without_gaps(max_gap)
     periods = len({track.period for track in tracks})
-    obstacle = _obstacle(init, media, flags, periods)
+    obstacle = _obstacle(init, len(media.start), flags, periods)
     clamped = _reaches_out(tracks, begin, end)
     has_video = any(track.kind == "video" for track in tracks)
-    return Span(init, media, clamped, obstacle, file, "video/mp4" if has_video else "audio/mp4")
+    return Span._of_columns(
+        media,
+        init=init,
+        clamped=clamped,
+        obstacle=obstacle,
+        file=file,
+        media_type="video/mp4" if has_video else "audio/mp4",
+    )
 
 
-def _merged(starts: Sequence[Int64], stops: Sequence[Int64]) -> list[ByteRange]:
-    """Ranges in the order of their bytes; those that touch are one."""
-    if not sum(map(len, starts)):
-        return []
-    start, stop = np.concatenate(starts), np.concatenate(stops)
-    order = np.argsort(start, kind="stable")
-    start, stop = start[order], np.maximum.accumulate(stop[order])
-    heads = np.flatnonzero(start[1:] > stop[:-1]) + 1
-    low = [int(start[0]), *start[heads].tolist()]
-    high = [*stop[heads - 1].tolist(), int(stop[-1])]
-    return [ByteRange(a, b) for a, b in zip(low, high, strict=True) if a < b]
+class _Ranges(NamedTuple):
+    """Ranges as columns, rising; none is empty, and none touches the next."""
+
+    start: Int64
+    stop: Int64
+
+    @classmethod
+    def merged(cls, starts: Sequence[Int64], stops: Sequence[Int64], max_gap: int = 0) -> _Ranges:
+        """Ranges in any order as `coalesce` gives them."""
+        start = np.concatenate(starts) if starts else _NONE
+        stop = np.concatenate(stops) if stops else _NONE
+        if len(start) <= FEW:
+            pairs = zip(start.tolist(), stop.tolist(), strict=True)
+            return cls(*_merged_few(sorted(one for one in pairs if one[0] < one[1]), max_gap))
+        if (start >= stop).any():
+            some = start < stop
+            start, stop = start[some], stop[some]
+        if not len(start):
+            return cls(start, stop)
+        order = np.argsort(start, kind="stable")
+        start, stop = start[order], np.maximum.accumulate(stop[order])
+        heads = np.ones(len(start) + 1, np.bool_)
+        np.greater(start[1:] - stop[:-1], max_gap, out=heads[1:-1])
+        return cls(start[heads[:-1]], stop[heads[1:]])
+
+    def without_gaps(self, max_gap: int) -> _Ranges:
+        """Those that are at most so many bytes apart are one."""
+        return _Ranges.merged([self.start], [self.stop], max_gap) if max_gap > 0 else self
+
+    def closed(self, tracks: Sequence[Track]) -> _Ranges:
+        """With what the moofs in them need, which may be after other moofs."""
+        known = self
+        for _ in range(MOST_TURNS):
+            starts, stops = [known.start], [known.stop]
+            for track in tracks:
+                start, stop = known._outside(track)
+                starts.append(start)
+                stops.append(stop)
+            if not sum(map(len, starts[1:])):
+                return known
+            more = _Ranges.merged(starts, stops)
+            if np.array_equal(more.start, known.start) and np.array_equal(more.stop, known.stop):
+                return known
+            known = more
+        # Each turn reaches into the next fragment: all that hang together are taken at once.
+        start = np.concatenate([track.fragments.offset for track in tracks])
+        stop = start + np.concatenate([track.fragments.size for track in tracks])
+        order = np.argsort(start, kind="stable")
+        start, stop = start[order], np.maximum.accumulate(stop[order])
+        heads = np.append(0, np.flatnonzero(start[1:] >= stop[:-1]) + 1)
+        starts_all, stops_all = start[heads], stop[np.append(heads[1:], len(start)) - 1]
+        low = np.searchsorted(stops_all, known.start, side="right")
+        _, rows = _rows_between(low, np.searchsorted(starts_all, known.stop, side="left"))
+        return _Ranges.merged([known.start, starts_all[rows]], [known.stop, stops_all[rows]])
+
+    def _outside(self, track: Track) -> tuple[Int64, Int64]:
+        """Fragments of a track whose moof is in a range, and which are not wholly in it."""
+        table = track.fragments
+        moofs = table.moof_offset
+        first, last = moofs.searchsorted(self.start), moofs.searchsorted(self.stop)
+        which: int | Int64
+        row: slice | Int64
+        if len(first) == 1:
+            which, row = 0, slice(int(first[0]), int(last[0]))
+        else:
+            which, row = _rows_between(first, last)
+        start = table.offset[row]
+        if not len(start):
+            return _NONE, _NONE
+        stop = start + table.size[row]
+        out = (start < self.start[which]) | (stop > self.stop[which])
+        if not out.any():
+            return _NONE, _NONE
+        out &= table.sample_count[row] != 0
+        return start[out], stop[out]
 
 
-def _closed(known: list[ByteRange], tracks: Sequence[Track]) -> list[ByteRange]:
-    """Ranges with what the moofs in them need, which may be after other moofs."""
-    for _ in range(MOST_TURNS):
-        more = list(known)
-        for track in tracks:
-            rows = track.fragments
-            for part in known:
-                low, high = np.searchsorted(rows.moof_offset, (part.start, part.stop)).tolist()
-                if low == high:
-                    continue
-                start, size = rows.offset[low:high], rows.size[low:high]
-                out = (start < part.start) | (start + size > part.stop)
-                if not out.any():
-                    continue
-                out &= rows.sample_count[low:high] != 0
-                more += map(ByteRange, start[out].tolist(), (start + size)[out].tolist())
-        if len(more) == len(known):
-            return known
-        more = list(coalesce(more))
-        if more == known:
-            return known
-        known = more
-    # Each turn reaches into the next fragment: all that hang together are taken at once.
-    start = np.concatenate([track.fragments.offset for track in tracks])
-    stop = start + np.concatenate([track.fragments.size for track in tracks])
-    order = np.argsort(start, kind="stable")
-    start, stop = start[order], np.maximum.accumulate(stop[order])
-    heads = np.append(0, np.flatnonzero(start[1:] >= stop[:-1]) + 1)
-    starts, stops = start[heads], stop[np.append(heads[1:], len(start)) - 1]
-    for part in tuple(known):
-        low = int(np.searchsorted(stops, part.start, side="right"))
-        high = int(np.searchsorted(starts, part.stop, side="left"))
-        known += map(ByteRange, starts[low:high].tolist(), stops[low:high].tolist())
-    return list(coalesce(known))
+_NONE: Final = np.zeros(0, np.int64)
+FEW = 48
+"""Ranges up to which a loop costs less than numpy's calls."""
+
+
+def _merged_few(pairs: Iterable[tuple[int, int]], max_gap: int) -> tuple[Int64, Int64]:
+    """Starts and stops of sorted ranges, none of them empty, as `coalesce` gives them."""
+    starts: list[int] = []
+    stops: list[int] = []
+    for start, stop in pairs:
+        if stops and start - stops[-1] <= max_gap:
+            stops[-1] = max(stops[-1], stop)
+        else:
+            starts.append(start)
+            stops.append(stop)
+    return np.array(starts, np.int64), np.array(stops, np.int64)
+
+
+def _rows_between(low: Int64, high: Int64) -> tuple[Int64, Int64]:
+    """Rows from each `low` to its `high` (exclusive), and the number of the pair of each."""
+    counts = np.maximum(high - low, 0)
+    which = np.repeat(np.arange(len(counts)), counts)
+    rows: Int64 = np.arange(len(which)) + np.repeat(low - (np.cumsum(counts) - counts), counts)
+    return which, rows
 
 
 # As plain numbers: those of an enumeration cost a microsecond each.
@@ -272,9 +357,7 @@ MOST_TURNS = 8
 _VIEW = "fragdex.clip(index, start, stop) makes a file that plays this span"
 
 
-def _obstacle(
-    init: Sequence[ByteRange], media: Sequence[ByteRange], flags: int, periods: int
-) -> str:
+def _obstacle(init: Sequence[ByteRange], ranges: int, flags: int, periods: int) -> str:
     """Why ranges do not play alone; "" where they do."""
     if periods > 1:
         return (
@@ -282,7 +365,7 @@ def _obstacle(
         )
     if not init:
         return "there is no initialization segment: give players that of the stream"
-    if not media:
+    if not ranges:
         return "there are no media"
     if flags & _VIRTUAL:
         return f"the moov names samples by their places in the whole file: {_VIEW}"
@@ -295,10 +378,20 @@ def _obstacle(
 
 def _reaches_out(tracks: Sequence[Track], begin: Fraction | float, end: Fraction | float) -> bool:
     """Whether a span begins before the first track, or continues after the last."""
-    first = min((t.start.fraction for t in tracks if t.start is not None), default=None)
-    last = max((t.stop.fraction for t in tracks if t.stop is not None), default=None)
-    behind = last is not None and (begin >= last or last < end < math.inf)
-    return behind or (first is not None and begin < first)
+    edges = [track.derived(_edges) for track in tracks]
+    starts = [start for start, _ in edges if start is not None]
+    stops = [stop for _, stop in edges if stop is not None]
+    # Where the first of them holds it, no least one of all must be found.
+    if stops and all(begin >= stop for stop in stops):
+        return True
+    if stops and end < math.inf and all(end > stop for stop in stops):
+        return True
+    return bool(starts) and all(begin < start for start in starts)
+
+
+def _edges(track: Track) -> tuple[Fraction | None, Fraction | None]:
+    start, stop = track.start, track.stop
+    return None if start is None else start.fraction, None if stop is None else stop.fraction
 
 
 def plan(tracks: Sequence[Track], init: tuple[ByteRange, ...], time: TimeLike) -> Plan:

@@ -7,8 +7,8 @@ run, a division the sample in it. Both are exact, and equal to a search over all
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final, Protocol, SupportsIndex, TypeAlias, overload
@@ -19,13 +19,14 @@ import numpy.typing as npt
 from fragdex.byterange import ByteRange
 from fragdex.errors import NoSyncSample
 from fragdex.fragments.table import NULL, FragmentFlags, FragmentTable, SyncTable
+from fragdex.record import record
 from fragdex.seeking.finding import ROW_COLUMNS, SYNC_COLUMNS, Place, PlainSeeker, damaged
 from fragdex.seeking.times import NO_SHIFT, Time, presentation
 
 __all__ = ["Extent", "Hit", "Hits", "Seeker", "Selection"]
 
 
-@dataclass(slots=True, unsafe_hash=True, repr=False)
+@record(slots=True, unsafe_hash=True, repr=False)
 class Hit:
     """Where decoding starts for one time in one track.
 
@@ -80,7 +81,7 @@ Selection: TypeAlias = slice | Sequence[int | bool] | npt.NDArray[np.integer | n
 """Elements of a sequence: a slice, numbers, or a bool for each."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Hits:
     """Many hits in the order of their times: a sequence of `Hit`, and columns of equal length.
 
@@ -160,6 +161,13 @@ class Hits:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def hits_of(places: Iterable[Place], track: int, shift: Fraction, timescale: int) -> Hits:
+    """Columns of what `find` gave for each time; there must be one."""
+    row, sample, offset, size, cts, dts, clamped = np.array([*zip(*places, strict=True)], np.int64)
+    clamps = clamped.astype(np.bool_)
+    return Hits(row, sample, offset, size, cts, dts, clamps, track, shift, timescale)
 
 
 _COLUMNS: Final = ("fragment", "sample", "offset", "size", "cts", "dts", "clamped")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 from functools import total_ordering
@@ -13,6 +12,7 @@ from typing import Any, Final, Protocol, SupportsIndex, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.record import record
 from fragdex.seeking.finding import last_tick
 from fragdex.seeking.time_texts import parse_time
 
@@ -45,7 +45,7 @@ numpy scalar), a timedelta, or a text (`90`, `90.5s`, `1:30`, `1:02:03.5`)."""
 
 
 @total_ordering
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Time:
     """An instant of the presentation: ticks over a timescale.
 

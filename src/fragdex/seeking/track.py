@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from fragdex.errors import InexactIndex, LimitExceeded
 from fragdex.fragments.table import NULL, FragmentTable, SampleTable, SyncTable
-from fragdex.fragments.track_info import SampleGroup, Segment, TrackInfo
+from fragdex.fragments.track_info import DESCRIPTION, SampleGroup, Segment, TrackInfo
+from fragdex.record import record
 from fragdex.seeking.forms import offered
-from fragdex.seeking.seek import Extent, Finder, Hit, Hits, Seeker
+from fragdex.seeking.seek import Extent, Finder, Hit, Hits, Seeker, hits_of
 from fragdex.seeking.times import Time, TimeLike, floor_ticks, presentation, ticks_of_many
 from fragdex.sources import SourceLike
 
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 AT_ONCE = 1 << 18
 """Samples that are written out together."""
+FEW_TIMES = 16
+"""Times in a list up to which they are sought one by one."""
 MOST = 1 << 24
 """Samples up to which bits are counted: four days of sound."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rates:
     """What a track has a second.
 
@@ -140,8 +143,11 @@ class Track:
     """One track of one period: its tables, and seeking in it.
 
     Attributes:
-        info: what the moov says of it (`TrackInfo`); its fields `id`, `kind`, `timescale`,
-            `codec` are at hand here too.
+        info: what the moov says of it (`TrackInfo`).
+        id: its track_ID.
+        kind: video, audio, text, metadata, timecode, hint or other.
+        timescale: ticks a second; 0: unknown.
+        codec: RFC 6381 codec string; None: unknown.
         period: number of the period it belongs to, from 0.
         fragments: `FragmentTable`, one row a fragment, in file order.
         sync_samples: `SyncTable`, the sync samples in presentation order.
@@ -168,15 +174,19 @@ class Track:
         "_samples",
         "_samples_checked",
         "_seeker",
+        "codec",
         "exact",
         "fragments",
         "groups",
         "home",
+        "id",
         "info",
+        "kind",
         "movie_timescale",
         "period",
         "shift",
         "sync_samples",
+        "timescale",
     )
 
     def __init__(
@@ -193,7 +203,8 @@ class Track:
         load_samples: SampleLoader | None = None,
         samples: SampleTable | None = None,
     ) -> None:
-        self.info, self.fragments, self.sync_samples = info, fragments, sync_samples
+        self._take(info)
+        self.fragments, self.sync_samples = fragments, sync_samples
         self.shift, self.period, self.exact, self.groups = shift, period, exact, groups
         self.movie_timescale = movie_timescale
         self._load, self._samples = load_samples, samples
@@ -227,17 +238,28 @@ class Track:
         `seek` reads tables that are not checked as a whole, and checks the rows that it uses.
         """
         track = cls.__new__(cls)
-        track.info, track.shift, track.period, track.exact = info, shift, period, exact
+        track._take(info)
+        track.shift, track.period, track.exact = shift, period, exact
         track.movie_timescale = movie_timescale
         track._load = track._seeker = track._extent = track._presented = track.home = None
         track._deferred, track._derived, track._samples_checked = tables, {}, False
         track._fetched = None
         return track
 
+    def _take(self, info: TrackInfo) -> None:
+        self.info = info
+        self.id, self.kind, self.timescale, self.codec = (
+            info.id, info.kind, info.timescale, info.codec,
+        )  # fmt: skip
+
     if not TYPE_CHECKING:  # to mypy, it would make every name an attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Only called for an empty slot: the tables of a deferred track."""
+            """Called for an empty slot (the tables of a deferred track), and for unknown names."""
+            if name not in type(self).__slots__:
+                known = not name.startswith("_") and hasattr(TrackInfo, name)
+                advice = f"; it is track.info.{name}" if known else ""
+                raise AttributeError(f"a track has no attribute {name!r}{advice}")
             tables = (
                 self._deferred
                 if name in ("fragments", "sync_samples", "groups", "_samples")
@@ -269,6 +291,7 @@ class Track:
             self._samples = None
         for name, value in state.items():
             setattr(self, name, value)
+        self._take(self.info)
 
     def __eq__(self, other: object) -> bool:
         """Equal in all attributes; whether samples are at hand is not compared."""
@@ -282,25 +305,32 @@ class Track:
     def __hash__(self) -> int:
         return hash((self.info, self.shift, self.period, self.exact))
 
-    @property
-    def id(self) -> int:
-        """track_ID."""
-        return self.info.id
+    def is_encrypted(self, start: int = 0, stop: int | None = None) -> bool:
+        """Whether one of samples `start` to `stop` (exclusive; None: to the last) is encrypted.
+
+        Where only some descriptions are, an index that does not know which ones its samples use
+        says so of all.
+        """
+        encryption = self.info.encryption
+        if encryption is None or not encryption.descriptions:
+            return encryption is not None
+        runs = [one for one in self.groups if one.grouping_type == DESCRIPTION]
+        return not runs or any(
+            run.value in encryption.descriptions
+            and run.sample_start + run.sample_count > start
+            and (stop is None or run.sample_start < stop)
+            for run in runs
+        )
 
     @property
-    def kind(self) -> str:
-        """video, audio, text, metadata, timecode, hint or other."""
-        return self.info.kind
-
-    @property
-    def timescale(self) -> int:
-        """Ticks a second; 0: unknown."""
-        return self.info.timescale
-
-    @property
-    def codec(self) -> str | None:
-        """RFC 6381 codec string."""
-        return self.info.codec
+    def has_clear_samples(self) -> bool:
+        """Whether a sample is not encrypted, as far as the index knows."""
+        encryption = self.info.encryption
+        return encryption is None or any(
+            one.grouping_type == DESCRIPTION and one.value not in encryption.descriptions
+            for one in self.groups
+            if encryption.descriptions
+        )
 
     @property
     def sample_count(self) -> int | None:
@@ -551,14 +581,22 @@ class Track:
         # Whole columns are read: unlike `seek`, this needs all of them to be checked.
         _ = self.fragments
         seeker = self._seeker or self._ready()
+        of: dict[str, Any] = {
+            "track": self.info.id,
+            "shift": self.shift,
+            "timescale": self.info.timescale,
+        }
+        if not verified and isinstance(times, list) and 0 < len(times) <= FEW_TIMES:
+            # For so few, numpy's calls cost more than the work.
+            few = [floor_ticks(time, self.info.timescale, self.shift) for time in times]
+            return hits_of(map(seeker.find, few), **of)
         targets = ticks_of_many(times, self.info.timescale, self.shift)
         if verified:
             with self._verifier(source, look_back) as verifier:
                 hits = (verifier or seeker).find_many(targets)
         else:
             hits = seeker.find_many(targets)
-        of = {"track": self.info.id, "shift": self.shift, "timescale": self.info.timescale}
-        return replace(hits, **of)  # type: ignore[arg-type]
+        return replace(hits, **of)
 
     def _verifier(
         self, source: SourceLike | None, look_back: int | None
@@ -588,3 +626,29 @@ class Track:
         from fragdex.seeking import show
 
         return show.track_line(self)
+
+
+def presented(tracks: Iterable[Track], kind: str) -> list[Track]:
+    """The tracks of a kind that are presented by themselves, those first that play by default.
+
+    Args:
+        tracks: of an index or a period.
+        kind: video, audio, text, metadata, timecode, hint or other.
+
+    Those that are left (`TrackInfo.auxiliary`: alpha, depth, thumbnails, chapters, disabled) stand
+    for them only where a file has no other.
+
+    >>> presented([], "video")
+    []
+    """
+    of_kind = [track for track in tracks if track.kind == kind]
+    plain = [track for track in of_kind if track.info.auxiliary is None] or of_kind
+    return sorted(plain, key=lambda track: not track.info.enabled)
+
+
+def presented_first(tracks: Iterable[Track], kind: str) -> Track | None:
+    """The track of a kind that is played where none is named; None: there is none.
+
+    >>> presented_first([], "audio")
+    """
+    return next(iter(presented(tracks, kind)), None)

@@ -6,7 +6,7 @@ The bytes themselves are made in `fragdex.muxing.window`, for the decoder of any
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from fragdex.byterange import ByteRange, coalesce
 from fragdex.errors import InexactIndex, NoSyncSample, TrackNotFound, UndecodableMedia
 from fragdex.fragments.table import Int64, SampleTable
+from fragdex.record import record
 from fragdex.seeking.forms import offered
 from fragdex.seeking.numbering import FrameRun, Numbering, SyncStarts, reorder_depth, runs_of
 from fragdex.seeking.origin import FileInfo
@@ -46,7 +47,7 @@ class Packet(NamedTuple):
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class Window:
     """The samples that a decoder needs for frames of a track, and no others.
 
@@ -131,6 +132,23 @@ class Window:
         data: bytes = self._form("mp4")(self, source, keep_times=keep_times, init=init)
         return data
 
+    def left_out(
+        self, source: SourceLike | None = None, *, init: bytes | None = None
+    ) -> tuple[str, ...]:
+        """What `mp4` lacks of its track, and of what stands around its samples, as sentences.
+
+        Other tracks are not spoken of. Each sentence has a `code` (`left-out`), `what` and `why`.
+
+        The samples are not read. Args, raises: as `mp4`.
+
+        >>> import fragdex
+        >>> window = fragdex.index("fixtures/tags.mp4").window("video", 0, 2)
+        >>> [one.what for one in window.left_out()][:1]
+        ['meta']
+        """
+        said: tuple[str, ...] = self._form("left_out")(self, source, init=init)
+        return said
+
     def annexb(self, source: SourceLike | None = None, *, init: bytes | None = None) -> bytes:
         """An elementary stream of AVC, HEVC or VVC with start codes (Annex B of each).
 
@@ -200,7 +218,7 @@ class _Pictures(NamedTuple):
 def _pictures(track: Track) -> _Pictures:
     if track.kind != "video" or not track.timescale:
         raise TrackNotFound(f"track {track.id} has no pictures with times", found=track.kind)
-    if track.info.encryption is not None:
+    if not track.has_clear_samples:
         raise UndecodableMedia(f"the pictures of track {track.id} are encrypted")
     if not track.exact:
         raise InexactIndex(
@@ -237,6 +255,10 @@ def window_of(
         runs = _runs(pictures, pictures.starts, wanted, is_open=is_open)
     parts = []
     for run in runs:
+        if track.is_encrypted(run.start, run.stop):
+            raise UndecodableMedia(
+                f"the pictures of track {track.id} are encrypted from frame {first} to {stop}"
+            )
         part = np.arange(run.start, run.stop)
         cts = samples.cts[part]
         parts.append(part[(cts >= cts[0]) | np.isin(part, run.wanted)])

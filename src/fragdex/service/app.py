@@ -12,8 +12,9 @@ from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
 
-from anyio.to_thread import current_default_thread_limiter, run_sync
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, FastAPI
+from starlette.types import ASGIApp
 
 from fragdex.errors import FragdexError
 from fragdex.sandbox.folders import sweep_temporary
@@ -47,7 +48,6 @@ from fragdex.service.unprocessed import worker as processing
 from fragdex.service.web import (
     access_routes,
     documents,
-    front,
     health,
     idempotency,
     problems,
@@ -60,6 +60,7 @@ from fragdex.service.web.health import StateMetrics
 from fragdex.service.web.in_process import InProcess
 from fragdex.service.web.prefix import Prefix
 from fragdex.service.web.routing import RouteTable
+from fragdex.service.web.threads import set_thread_count
 from fragdex.service.webhooks import operations as webhook_operations
 from fragdex.service.webhooks import routes as webhooks
 from fragdex.service.webhooks import worker as delivering
@@ -98,6 +99,8 @@ WORK: tuple[Work, ...] = (
 )
 """What the families have done by workers."""
 
+HOUSEKEEPING = "housekeeping"
+"""Name of the thread that does it."""
 HOUSEKEEPING_SECONDS = 60.0
 HURRIED_SECONDS = 5.0
 """Where a disk is nearly full, what is deleted frees its room this soon."""
@@ -141,9 +144,6 @@ def make_app(context: ServiceContext, *routers: APIRouter) -> FastAPI:
     # not `include_router`, which looks at every route twice for each request
     app.router.routes.extend([RouteTable(declared), *declared])
     documents.install(app, declared)
-    front.install_cors(app, context.settings)
-    if context.settings.public_path:
-        app.add_middleware(Prefix, path=context.settings.public_path)
     return app
 
 
@@ -178,12 +178,14 @@ def _application(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        current_default_thread_limiter().total_tokens = context.settings.threads
+        set_thread_count(context.settings.threads)
         context.part(InProcess).begin(inside or app)
         if context.settings.job_workers:
             await run_sync(context.jobs.start_worker, context)
         ended = threading.Event()
-        keeping = threading.Thread(target=_housekeep_until, args=(context, ended), daemon=True)
+        keeping = threading.Thread(
+            target=_housekeep_until, args=(context, ended), name=HOUSEKEEPING, daemon=True
+        )
         if housekeeping:
             keeping.start()
         try:
@@ -196,7 +198,7 @@ def _application(
             if housekeeping:
                 await run_sync(keeping.join, 5.0)
 
-    app = FastAPI(
+    app = _Application(
         title="fragdex",
         version=version("fragdex"),
         docs_url=None,
@@ -216,11 +218,20 @@ def _application(
     app.state.engine = partial(engine_state, context)
     app.state.stuck_jobs = []
     problems.install(app)
-    app.add_middleware(
-        Front, metrics=context.metrics, traces=context.traces,
-        access_log=context.settings.access_log,
-    )  # fmt: skip
     return app
+
+
+class _Application(FastAPI):
+    """Between a request and its route stands one layer, and where there is a prefix another."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """In place of the framework's seven."""
+        context: ServiceContext = self.state.context
+        app = Front(
+            self.router, context.settings, context.metrics, context.traces, self.exception_handlers
+        )
+        prefix = context.settings.public_path
+        return Prefix(app, prefix) if prefix else app
 
 
 def _wait(settings: Settings, ended: threading.Event, seconds: float) -> None:

@@ -13,6 +13,7 @@ from pydantic import Field
 from fragdex import ByteRange
 from fragdex.errors import InvalidRequest, MalformedCaptions, Unprocessable
 from fragdex.muxing.captions import CaptionCue, parse_json, parse_srt, parse_webvtt
+from fragdex.packaging.subtitles import Captions, as_webvtt, captions_of
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import md5_bytes
@@ -160,6 +161,21 @@ def create_caption(
         "expires_at": expires_at,
     }
     return CAPTIONS.announce(context, tenant_id, new.byte_size, md5, values)
+
+
+def caption_webvtt(context: ServiceContext, tenant_id: str, caption_id: str) -> bytes:
+    """Captions of any kind as WebVTT, with every cue that the service reads in them.
+
+    Raises:
+        RecordNotFound: this tenant has none of it.
+        NotReady: they are not all here yet.
+    """
+    stored = CAPTIONS.stored(context, tenant_id, caption_id)
+    data = b"".join(context.store.read(stored.store_key, ByteRange(0, stored.byte_size)))
+    if not data:  # complete without being read
+        return as_webvtt(Captions(()))
+    suffix = next(end for end, kind in NAMED.items() if kind == stored.mime_type)
+    return as_webvtt(captions_of(data, suffix))
 
 
 def caption_bytes(context: ServiceContext, tenant_id: str, caption_id: str) -> StoredBytes:

@@ -228,7 +228,7 @@ class Settings(BaseSettings):
     poll_seconds: float = Field(
         0.1,
         gt=0,
-        description="how often a worker with a free slot polls for jobs; half as often for slices, "
+        description="how often a worker polls for jobs while some wait; half as often for slices, "
         "a fifth as often for work that waits for other work",
     )
     max_tenant_jobs: int = Field(
@@ -260,7 +260,10 @@ class Settings(BaseSettings):
     )
     max_connections: int = Field(2000, ge=1, description="requests at once; more get 503")
     threads: int = Field(
-        40, ge=1, description="threads for requests that wait for disk or database"
+        40,
+        ge=1,
+        description="threads for requests that wait for the database, and as many "
+        "again for those that wait for the store",
     )
     log_level: str = Field(
         "info", pattern="^(critical|error|warning|info|debug)$", description="what is logged"

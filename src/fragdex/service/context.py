@@ -11,14 +11,15 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from sqlalchemy.engine import make_url
 
 from fragdex.errors import ConfigError
+from fragdex.record import record
 from fragdex.sandbox.folders import make_locked, sweep
 from fragdex.service.config import Settings
 from fragdex.service.jobs.engine import upgrade as upgrade_engine
@@ -38,10 +39,18 @@ class _Closing(Protocol):
     def close(self) -> None: ...
 
 
+class _NoStore:
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # who looks at it is no request
+            raise AttributeError(name)
+        raise BlockingIOError("the store may take long to answer")
+
+
+_NO_STORE: Any = _NoStore()
 Part = TypeVar("Part", bound=_Closing)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ServiceContext:
     """What a process of the service is made of; made once by `app.open_context`."""
 
@@ -75,6 +84,10 @@ class ServiceContext:
     def nonblocking(self) -> ServiceContext:
         """The same for the event loop: an operation raises BlockingIOError where it would wait."""
         return replace(self, database=self.database.nonblocking())
+
+    def without_store(self) -> ServiceContext:
+        """The same where the store may not be waited for: to ask it raises BlockingIOError."""
+        return replace(self, store=_NO_STORE)
 
     def close_parts(self) -> None:
         """Close what families have of their own."""

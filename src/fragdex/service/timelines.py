@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +24,7 @@ from fragdex.errors import Conflict, InvalidRequest, RecordNotFound, TrackNotFou
 from fragdex.lru_cache import SingleFlightCache
 from fragdex.muxing.view import SourceRange, View
 from fragdex.packaging.package import Package
+from fragdex.record import record
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.seeking.model import FileInfo
 from fragdex.service.context import ServiceContext
@@ -208,7 +208,7 @@ _SAMPLES_IN_MEMORY: Final = 2_000_000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Described:
     """A view and its index."""
 

@@ -7,21 +7,36 @@ arrives, without a change of thread; all others take the general way (decision 0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from starlette.concurrency import iterate_in_threadpool
 from starlette.datastructures import Headers
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import FragdexError
-from fragdex.fragments.table import Int64
 from fragdex.indexing import native
-from fragdex.muxing.view import Scattered, SourceRange, View, check_same
+from fragdex.muxing.view import (
+    Block,
+    Derived,
+    Interleaved,
+    Scattered,
+    SourceRange,
+    View,
+    check_same,
+)
 from fragdex.responses import respond
 from fragdex.seeking.origin import FileInfo
 from fragdex.serving.connection import SEND_FILE, is_resident
@@ -32,10 +47,17 @@ _AT_ONCE: Final = 4 << 20
 
 Opened = Callable[[], AbstractContextManager[list[Any]]]
 """Opens the sources of a view."""
+Iterated = Callable[[Iterator[bytes]], AsyncIterator[bytes]]
+"""Reads pieces in threads."""
 
 
 def answer(
-    view: View, request_headers: Headers, method: str, opened: Opened, fields: Mapping[str, str]
+    view: View,
+    request_headers: Headers,
+    method: str,
+    opened: Opened,
+    fields: Mapping[str, str],
+    iterated: Iterated = iterate_in_threadpool,
 ) -> Response:
     """The answer to GET or HEAD of a view; reads, so that it is called in a thread.
 
@@ -45,6 +67,7 @@ def answer(
         method: GET or HEAD.
         opened: opens the sources of the view.
         fields: headers of every answer.
+        iterated: how the pieces of a large answer are read in threads.
 
     Raises:
         SourceError: before the first byte is sent, so that the answer can say so.
@@ -61,7 +84,7 @@ def answer(
     headers = response.headers
     if method == "HEAD" or int(headers.get("Content-Length", 0)) <= _AT_ONCE:
         return Response(b"".join(response.chunks), response.status, headers)
-    return StreamingResponse(response.chunks, response.status, headers)
+    return StreamingResponse(iterated(response.chunks), response.status, headers)
 
 
 def _chunks(view: View, opened: Opened, part: ByteRange) -> Generator[bytes, None, None]:
@@ -115,8 +138,9 @@ class PreparedSegment:
 
     Args:
         view: what it is.
-        lead: the bytes made for it, which come first.
-        located: where all other bytes are.
+        name: of the file, for who opens it.
+        file: what was indexed.
+        places: where its bytes are, and those that are made.
         fields: of its answer.
 
     Attributes:
@@ -125,19 +149,25 @@ class PreparedSegment:
         headers: of its answer, as ASGI has them.
     """
 
-    __slots__ = ("_file", "_lead", "_sizes", "_span", "_starts", "headers", "name", "size")
+    __slots__ = ("_file", "_is_stretch", "_places", "_span", "headers", "name", "size")
 
     def __init__(
-        self, view: View, lead: bytes, located: Located, fields: Mapping[str, str]
+        self,
+        view: View,
+        name: str,
+        file: FileInfo,
+        places: Interleaved,
+        fields: Mapping[str, str],
     ) -> None:
-        self.name, self._file, (_, starts, sizes) = located
-        self._span = ByteRange(int(starts.min()), int((starts + sizes).max()))
-        # made bytes stand in the same buffer, in front of what is read
-        self._lead = lead
-        moved = starts - self._span.start + len(lead)
-        self._starts: Int64 = np.concatenate([[0], moved]).astype(np.int64)
-        self._sizes: Int64 = np.concatenate([[len(lead)], sizes]).astype(np.int64)
-        self.size = len(lead) + self._starts.nbytes + self._sizes.nbytes + 1024
+        self.name, self._file = name, file
+        start, size = places.start, places.size
+        inside = start >= 0
+        first = int(start[inside].min())
+        self._span = ByteRange(first, int((start + size)[inside].max()))
+        self._places = places._replace(start=np.where(inside, start - first, start))
+        # the made bytes, and one range after them
+        self._is_stretch = inside.tolist() == [False, True]
+        self.size = len(places.made) + start.nbytes + size.nbytes + 1024
         every = {
             **fields,
             **view.fields,
@@ -165,21 +195,17 @@ class PreparedSegment:
         """
         if view.size > LARGEST or len(view.sources) != 1:
             return None
-        blocks = list(view.blocks())
-        if len(blocks) != 2:
-            return None
-        lead, places = blocks
-        if isinstance(places, SourceRange):
-            start, size = places.range.start, places.range.size
-            places = Scattered(0, np.array([start], np.int64), np.array([size], np.int64))
-        if not isinstance(lead, bytes) or not isinstance(places, Scattered):
+        places = _interleaved(view.blocks())
+        if places is None or not (inside := places.start >= 0).any():
             return None
         file = view.sources[0]
-        located = Located(file.name, file, places) if locate is None else locate(places)
+        ranges = Scattered(0, places.start[inside], places.size[inside])
+        located = Located(file.name, file, ranges) if locate is None else locate(ranges)
         if located is None:
             return None
-        segment = cls(view, lead, located, fields)
-        wanted = view.size - len(lead)
+        places = _moved(places, located.places)
+        segment = cls(view, located.name, located.file, places, fields)
+        wanted = int(ranges.size.sum())
         return segment if segment._span.size <= min(_WASTE * wanted, LARGEST) else None
 
     def response(
@@ -193,12 +219,11 @@ class PreparedSegment:
             extensions: of ASGI, that the server has.
         """
         file, span = source.fileno(), self._span
-        is_stretch = len(self._sizes) == 2  # the made bytes, and one range
-        if is_stretch and SEND_FILE in extensions and file is not None:
+        if self._is_stretch and SEND_FILE in extensions and file is not None:
             with suppress(FragdexError):
                 check_same(self._file, source)
                 if is_resident(file, span.start, span.size):
-                    return SegmentResponse(self, self._lead, source, span)
+                    return SegmentResponse(self, self._places.made, source, span)
         data = self.read(source, buffer)
         return None if data is None else SegmentResponse(self, data, source)
 
@@ -209,15 +234,63 @@ class PreparedSegment:
             source: the file.
             buffer: to read into, of twice `LARGEST`.
         """
-        lead, span = len(self._lead), self._span
+        span, places = self._span, self._places
         try:
-            if not source.read_resident(span, buffer[lead : lead + span.size]):
+            if not source.read_resident(span, buffer[: span.size]):
                 return None
             check_same(self._file, source)
         except FragdexError:
             return None  # the general way says what it is, in its words
-        buffer[:lead] = self._lead
-        return native.join(buffer, self._starts, self._sizes)
+        return native.join(buffer, places.start, places.size, places.made)
+
+
+def _interleaved(blocks: Iterable[Block]) -> Interleaved | None:
+    """Blocks of one source as one; None: some are made of what is read."""
+    made, starts, sizes = b"", [], []
+    for block in blocks:
+        if isinstance(block, Derived):
+            return None
+        if isinstance(block, bytes):
+            block = Interleaved(0, block, np.array([-1]), np.array([len(block)]))
+        elif isinstance(block, SourceRange):
+            block = Scattered(0, np.array([block.range.start]), np.array([block.range.size]))
+        start = block.start
+        if isinstance(block, Interleaved):
+            start = np.where(start < 0, start - len(made), start)
+            made += block.made
+        starts.append(start)
+        sizes.append(block.size)
+    return Interleaved(0, made, np.concatenate(starts), np.concatenate(sizes)) if starts else None
+
+
+def _moved(places: Interleaved, ranges: Scattered) -> Interleaved:
+    """The same bytes, those of the source from other ranges, which are divided otherwise.
+
+    Args:
+        ranges: as many bytes as those of the source, in their order.
+    """
+    inside = places.start >= 0
+    if np.array_equal(places.size[inside], ranges.size):
+        start = places.start.copy()
+        start[inside] = ranges.start
+        return places._replace(start=start)
+    source = np.where(inside, places.size, 0)
+    before = np.cumsum(source) - source  # bytes of the source in front of each piece
+    ends = np.cumsum(ranges.size)
+    starts, sizes = [], []
+    pieces = zip(places.start.tolist(), places.size.tolist(), before.tolist(), strict=True)
+    for start, size, at in pieces:
+        if start < 0:
+            starts.append(start)
+            sizes.append(size)
+            continue
+        while size:
+            row = int(np.searchsorted(ends, at, side="right"))
+            length = min(size, int(ends[row]) - at)
+            starts.append(int(ranges.start[row] + ranges.size[row]) - (int(ends[row]) - at))
+            sizes.append(length)
+            at, size = at + length, size - length
+    return places._replace(start=np.array(starts, np.int64), size=np.array(sizes, np.int64))
 
 
 class SegmentResponse(Response):

@@ -14,12 +14,13 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from fragdex.record import record
 
 log = logging.getLogger("fragdex.service")
 
@@ -42,11 +43,15 @@ SEND_FILE: Final = "http.response.zerocopysend"
 """ASGI's extension by which the kernel sends bytes of an open file: `file` is its descriptor,
 `offset` and `count` say which bytes. The descriptor may be closed after `send`."""
 _SENDS_FILES: Final = sys.platform == "linux"
+_TURN: Final = 1 << 20
+"""Bytes of a file that one connection sends before others have their turn."""
+_REFILL: Final = 16 << 10
+"""Bytes of a file that go through the transport where a socket is full."""
 _PROBE: Final = 128 << 10
 """Bytes from one look at a file to the next: as many as the system reads ahead."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ConnectionLimits:
     """What one connection may take.
 
@@ -317,17 +322,56 @@ class _FileSendingCycle(RequestResponseCycle):
             await self.flow.drain()
         if self.disconnected:
             return
-        file, at, left = message["file"], message["offset"], message["count"]
-        sent = 0
-        if not self.transport.get_write_buffer_size():
-            # what goes wrong here goes wrong below as well, where it is noticed
-            with suppress(OSError):
-                to = self.transport.get_extra_info("socket").fileno()
-                sent = os.sendfile(to, file, at, min(left, self.expected_content_length))
-        self.expected_content_length -= sent
-        rest = os.pread(file, left - sent, at + sent) if sent < left else b""
+        await self._send_file(message["file"], message["offset"], message["count"])
         more = message.get("more_body", False)
-        await super().send({"type": "http.response.body", "body": rest, "more_body": more})
+        await super().send({"type": "http.response.body", "body": b"", "more_body": more})
+
+    async def _send_file(self, file: int, at: int, size: int) -> None:
+        """Send bytes of a file, however many, as fast as the client takes them.
+
+        What the kernel takes of a full socket is nothing. Then a little goes through the transport,
+        which tells when it is gone, so that there is room again.
+        """
+        stop = at + min(size, self.expected_content_length)
+        self.expected_content_length -= stop - at
+        if self._is_gone:
+            return
+        # from here on, a write is waited for until the socket has all of it
+        self.transport.set_write_buffer_limits(0)
+        try:
+            while at < stop:
+                if self.flow.write_paused:
+                    await self.flow.drain()
+                if self._is_gone:
+                    return
+                at += self._sent_by_kernel(file, at, min(stop - at, _TURN))
+                if at < stop:
+                    # other connections have their turn
+                    await asyncio.sleep(0)
+                    data = os.pread(file, min(stop - at, _REFILL), at)
+                    if not data:
+                        self.transport.abort()  # it is shorter than it was: no answer is whole
+                        return
+                    if not self._is_gone:
+                        self.transport.write(data)
+                    at += len(data)
+        finally:
+            if not self._is_gone:
+                self.transport.set_write_buffer_limits()
+
+    @property
+    def _is_gone(self) -> bool:
+        """Whether nobody takes the rest; a transport that is closed answers no question."""
+        return bool(self.disconnected or self.transport.is_closing())
+
+    def _sent_by_kernel(self, file: int, at: int, size: int) -> int:
+        if self.transport.get_write_buffer_size():
+            return 0
+        # what goes wrong here goes wrong in the transport as well, where it is noticed
+        with suppress(OSError):
+            to = self.transport.get_extra_info("socket").fileno()
+            return os.sendfile(to, file, at, size)
+        return 0
 
 
 def _send_interim(

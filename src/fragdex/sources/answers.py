@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from fragdex.byterange import ByteRange, ContentRange, parse_content_range
 from fragdex.errors import InvalidRange, RangeIgnored, SourceChanged, SourceError, SourceNotFound
+from fragdex.record import record
 
 # answers that another try may turn: time-out, too early, too many requests (RFC 9110, 8470, 6585)
 RETRIED = frozenset({408, 425, 429})
@@ -45,7 +45,7 @@ class PastTheEnd(Exception):
     """
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BodyPart:
     """Which part of an answer's body to take: `length` bytes (None: all) after `skip`.
 
@@ -265,7 +265,7 @@ _BOUNDARY = re.compile(
 
 
 def boundary_of(content_type: str) -> bytes | None:
-    """Return the boundary that a Content-Type names, or None where it is no multipart/byteranges.
+    """Return the boundary that a Content-Type names, or None where it is not multipart/byteranges.
 
     >>> boundary_of('multipart/byteranges; boundary="3d6b"'), boundary_of("video/mp4")
     (b'3d6b', None)

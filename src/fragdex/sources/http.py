@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import ssl
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fragdex.byterange import ByteRange, coalesce
@@ -32,40 +30,10 @@ from fragdex.sources.answers import (
     pieces_of,
 )
 from fragdex.sources.base import CONNECTIONS, PIECE_SIZE, ReadBatch, Source
+from fragdex.sources.tls import tls_when_needed
 
 if TYPE_CHECKING:
     import httpx
-
-
-class TLSWhenNeeded(ssl.SSLContext):
-    """Hands every connection to the context that httpx makes by itself: verified, by host name.
-
-    >>> TLSWhenNeeded(ssl.PROTOCOL_TLS_CLIENT).verify_mode
-    <VerifyMode.CERT_REQUIRED: 2>
-    """
-
-    _protocols: list[str] | None = None
-
-    @cached_property
-    def _real(self) -> ssl.SSLContext:
-        import httpx
-
-        real = httpx.create_ssl_context()
-        if self._protocols is not None:
-            real.set_alpn_protocols(self._protocols)
-        return real
-
-    def set_alpn_protocols(self, alpn_protocols: Any) -> None:
-        """Remember the protocols for the first connection."""
-        self._protocols = list(alpn_protocols)
-
-    def wrap_socket(self, *args: Any, **more: Any) -> ssl.SSLSocket:
-        """A verified connection over a socket."""
-        return self._real.wrap_socket(*args, **more)
-
-    def wrap_bio(self, *args: Any, **more: Any) -> ssl.SSLObject:
-        """A verified connection inside of another one, as behind an https proxy."""
-        return self._real.wrap_bio(*args, **more)
 
 
 MAX_REDIRECTS = 10
@@ -219,7 +187,7 @@ def client_for(timeout: float) -> httpx.Client:
 
     # How many are open is for sources to say; httpx would keep 20, and close all others after use.
     return httpx.Client(
-        verify=TLSWhenNeeded(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout, follow_redirects=False,
+        verify=tls_when_needed(), timeout=timeout, follow_redirects=False,
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
     )  # fmt: skip
 
@@ -324,7 +292,7 @@ class HTTPSource(Source):
         return [pieces_of(one, pieces) or b"" for one in wanted]
 
     def _grouped(self, reads: list[ByteRange]) -> list[list[ByteRange]]:
-        """Even groups that are requested in one request each; none where that is no use."""
+        """Even groups that are requested in one request each; none where that does not help."""
         count = -(-len(reads) // MAX_PARTS)
         if len(reads) < 2 or self._takes_several is False:
             return []

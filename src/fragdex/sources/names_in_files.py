@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from fragdex.errors import SourceError
+from fragdex.record import record
 from fragdex.sources.files import written_here
 
 if TYPE_CHECKING:
@@ -89,7 +89,22 @@ def is_below(name: str, base: str) -> bool:
     if "://" in name or "\0" in name:
         return False
     # links count as what they lead to: a folder that was unpacked may have any
+    if _is_plainly_below(os.path.join(base, name), base):
+        return True
     return _is_in(os.path.realpath(os.path.join(base, name)), os.path.realpath(base))
+
+
+def _is_plainly_below(path: str, folder: str) -> bool:
+    """Whether a path only descends from a folder, through no link: then it stays in it."""
+    steps = path[len(folder) :].split("/")
+    is_plain = path.startswith(folder) and len(steps) > 1 and not steps[0] and ".." not in steps
+    if os.altsep or not is_plain:  # elsewhere, a path has separators of two kinds
+        return False
+    for step in steps[1:]:
+        folder = os.path.join(folder, step)
+        if os.path.islink(folder):
+            return False
+    return True
 
 
 def _is_in(path: str, folder: str) -> bool:
@@ -99,7 +114,7 @@ def _is_in(path: str, folder: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SetPlace:
     """Where the files of a set are, and which of its names are opened.
 

@@ -11,12 +11,12 @@ import os
 import threading
 import urllib.parse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceError, SourceNotFound, SourceUnavailable
+from fragdex.record import record
 from fragdex.sources.base import CONNECTIONS, ReadBatch, Source
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ SOUND_SUFFIXES: Final = (".m4a", ".mp4a", ".cmfa")
 """How those of sound alone end."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ListedFile:
     """A file or an object; or a folder, whose name ends with a slash.
 

@@ -197,6 +197,20 @@ _LETTER_FRAMES: Final = 6
 """Frames of a letter, about, for words that nobody knows how to say."""
 
 
+_AROUND: Final = 250
+"""Frames on both sides of a word by which it is judged whether it was said."""
+_USUAL_MISS: Final = 2.5
+"""By how much the phones of a text fit worse than the best ones in each frame, in logarithms; and
+`_USUAL_GAIN`: what the text gains on one that nobody said, as part of that. About, of speech."""
+_USUAL_GAIN: Final = 0.5
+_USUAL_FRAMES: Final = 50
+"""Frames of usual speech that are counted in addition: a short word alone says little."""
+_EVEN: Final = 0.28
+"""The gain where it is as likely that the words were said as that they were not: of 672 words that
+the default model wrote for five other languages 658 have less, and none of 515 in English, a
+quarter of them with noise of 12 dB."""
+
+
 class Aligner:
     """Finds the words of a text in sound.
 
@@ -228,21 +242,83 @@ class Aligner:
         )
         needed = STATES * sum(len(one.phones) for one in pronunciations)
         if not 0 < needed <= frames:
-            return _by_loudness(sound, texts)
+            spread = _by_loudness(sound, texts)
+            # nobody says so much in so little time
+            return [word._replace(doubted=True) for word in spread] if needed else spread
         chain = _Chain(pronunciations, self._acoustics)
         scores = self._acoustics.scores(sound)
-        spans = chain.way(scores)
-        others = chain.way(self._acoustics.scores(sound, clean=False))
+        way = chain.way(scores)
+        others = chain.way(self._acoustics.scores(sound, clean=False)).spans
+        known = np.zeros(frames, np.bool_)
+        for one, (start, stop) in zip(pronunciations, way.spans, strict=True):
+            known[start:stop] = one.known
+        backwards = _Chain(_backwards(pronunciations), self._acoustics).way(scores)
+        said = _said(scores, way, backwards, known)
         words = []
         for text, one, (start, stop), other in zip(
-            texts, pronunciations, spans, others, strict=True
+            texts, pronunciations, way.spans, others, strict=True
         ):
             sure = 0.5 ** (abs(start - other[0]) / _SURE_FRAMES)
             sure *= 1.0 if one.known else _GUESSED
+            likely = float(said[min(start + stop, 2 * frames - 1) // 2])
             words.append(
-                Word(text, start * FRAME_MS, stop * FRAME_MS, time_confidence=round(sure, 3))
+                Word(
+                    text,
+                    start * FRAME_MS,
+                    stop * FRAME_MS,
+                    confidence=round(likely, 3),
+                    time_confidence=round(sure, 3),
+                    doubted=likely < 0.5,
+                )
             )
         return words
+
+
+def _backwards(pronunciations: Sequence[Pronunciation]) -> list[Pronunciation]:
+    """A text of the same phones that nobody said: each word from its end to its start."""
+    return [Pronunciation(one.phones[::-1], one.known) for one in pronunciations]
+
+
+def _said(
+    scores: Floats, way: _Way, backwards: _Way, known: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float64]:
+    """How likely it is that a text was said, around each frame: float64, shape (frames,).
+
+    Any text is laid over any sound. One that was said fits better than its phones in another
+    order; how much better is held against what it misses of the phones that fit best. Words that
+    are in no dictionary gain nothing: a model writes those for the sounds of other languages.
+
+    Args:
+        scores: as of `Acoustics.scores`.
+        way, backwards: of the text, and of `_backwards` of it.
+        known: whether a frame is in a word of the dictionary, bool, shape (frames,).
+    """
+    missed = np.where(way.silent, 0, scores.max(axis=(1, 2)) - way.fits)
+    gained = np.where(known | way.silent, way.fits - backwards.fits, 0)
+
+    def around(values: Floats) -> npt.NDArray[np.float64]:
+        sums = np.concatenate(([0], np.cumsum(values, dtype=np.float64)))
+        frames = np.arange(len(values))
+        low, high = np.maximum(frames - _AROUND, 0), np.minimum(frames + _AROUND, len(values))
+        return sums[high] - sums[low]
+
+    usual = _USUAL_FRAMES * _USUAL_MISS
+    part = np.maximum(around(gained) + _USUAL_GAIN * usual, 0) / (around(missed) + usual)
+    return part / (part + _EVEN)
+
+
+class _Way(NamedTuple):
+    """The best way through a chain.
+
+    Attributes:
+        spans: frames [start, stop) of each word.
+        fits: logarithm of how well each frame fits where the way is.
+        silent: whether the way is in a pause.
+    """
+
+    spans: list[tuple[int, int]]
+    fits: Floats
+    silent: npt.NDArray[np.bool_]
 
 
 class _Chain:
@@ -274,8 +350,8 @@ class _Chain:
         # After a pause comes a word; a word may also follow the one before at once.
         self._skips = silences[1:-1] + 1
 
-    def way(self, scores: Floats) -> list[tuple[int, int]]:
-        """Frames [start, stop) of each word on the best way through the chain."""
+    def way(self, scores: Floats) -> _Way:
+        """The best way through the chain."""
         phone = np.array([column[0] for column in self._columns])
         state = np.array([column[1] for column in self._columns])
         fits = scores[:, phone, state]
@@ -303,7 +379,8 @@ class _Chain:
         for frame in reversed(range(frames)):
             places[frame] = at
             at -= int(came[frame, at])
-        return self._spans(places)
+        on_way = fits[np.arange(frames), places]
+        return _Way(self._spans(places), on_way, np.isin(places, self._silences))
 
     def _spans(self, places: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
         starts = np.searchsorted(places, self._firsts)

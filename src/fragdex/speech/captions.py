@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +14,8 @@ import numpy as np
 
 from fragdex import Source, index
 from fragdex.muxing.captions import CaptionCue, timing, with_captions
-from fragdex.speech.words import Transcript, Word
+from fragdex.record import record
+from fragdex.speech.words import SpanNote, Transcript, Word
 
 PAUSE_MS: Final = 700
 """Silence that ends a cue."""
@@ -39,7 +39,7 @@ _NEVER_LAST: Final = frozenset((
 """English words that a line should not end with."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CaptionLayout:
     """How captions are laid out, in the terms of subtitling guidelines.
 
@@ -48,6 +48,7 @@ class CaptionLayout:
         max_lines: of a cue.
         reading_speed: characters a second that people read: cues stay for so long, where the next
             one leaves the time.
+        leave_out_doubted: whether words that the sound does not bear out are left out.
         min_duration_ms, max_duration_ms: of a cue. A sentence shorter than the least is shown with
             the next one; one longer than the most is parted.
 
@@ -60,6 +61,7 @@ class CaptionLayout:
     reading_speed: float = 20
     min_duration_ms: int = 1_000
     max_duration_ms: int = 7_000
+    leave_out_doubted: bool = False
 
     def __post_init__(self) -> None:
         for name, (low, high) in BOUNDS.items():
@@ -87,6 +89,8 @@ def cues_of(words: Sequence[Word], layout: CaptionLayout = USUAL) -> list[Captio
     >>> cues_of([Word("hello", 0, 400), Word("there", 450, 800)])
     [CaptionCue(start_ms=0, end_ms=1000, text='hello there')]
     """
+    if layout.leave_out_doubted:
+        words = [word for word in words if not word.doubted]
     groups = list(_groups(words, layout))
     cues = []
     for number, group in enumerate(groups):
@@ -282,17 +286,30 @@ def as_document(words: Sequence[Word], layout: CaptionLayout = USUAL) -> dict[st
 
 
 def as_json(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
-    """`as_document` of the whole, with its language, its text and what could not be heard."""
+    """`as_document` of the whole, with its language, its text, what is missing and doubted."""
+    doubted = transcript.doubted
+    if layout.leave_out_doubted:
+        transcript = transcript.without_doubted()
     document = {
         "language": transcript.language,
         "text": spoken(transcript.words),
         **as_document(transcript.words, layout),
-        "missing": [
-            {"start": span.start_ms / 1000, "end": span.end_ms / 1000, "reason": span.reason}
-            for span in transcript.missing
-        ],
+        "missing": spans_in_seconds(transcript.missing),
+        "doubted": spans_in_seconds(doubted),
     }
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def spans_in_seconds(spans: Iterable[SpanNote]) -> list[dict[str, Any]]:
+    """Spans of a transcript as documents have them.
+
+    >>> spans_in_seconds([SpanNote(0, 500, "damaged")])
+    [{'start': 0.0, 'end': 0.5, 'reason': 'damaged'}]
+    """
+    return [
+        {"start": span.start_ms / 1000, "end": span.end_ms / 1000, "reason": span.reason}
+        for span in spans
+    ]
 
 
 FORMS: Final[dict[str, tuple[Callable[..., str], str]]] = {
@@ -314,7 +331,7 @@ _ROW: Final = np.dtype(("<i8", 2))
 _ROWS: Final = 1 << 12
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pieces:
     """The pieces of a copy, in two files.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.errors import EngineUnavailable, InvalidRequest
+from fragdex.record import record
 from fragdex.speech.words import Word
 
 Sound = npt.NDArray[np.int16]
@@ -64,7 +65,7 @@ def is_installed(name: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EngineChoice:
     """Which engine, and with what.
 

@@ -129,6 +129,8 @@ _MOST_WORDS: Final = 8.0
 """Words a second; nobody speaks so fast, but a model that repeats itself does."""
 _REPEATS: Final = 5
 """So often in a row a word is said by people."""
+_LONGEST_LOOP: Final = 24
+"""Words after which a model may begin again."""
 _HOW: Final = (
     "give the folder of a model for moonshine-voice (encoder_model.ort, decoder_model_merged.ort, "
     "tokenizer.bin), or none for the English one"
@@ -242,7 +244,35 @@ def _long_enough(words: Sequence[Word], first: int) -> list[Word]:
     """Words of a part that begins at a sample, where they last long enough to be said."""
     if sum(word.end_ms - word.start_ms for word in words) < _SHORTEST_SAID:
         return []
-    return [word.later(first * 1000 // _RATE) for word in words]
+    return [word.later(first * 1000 // _RATE) for word in without_loops(words)]
+
+
+def without_loops(words: Sequence[Word]) -> list[Word]:
+    """Words without those that a model says again and again: of doubted ones the first round stays.
+
+    >>> words = [
+    ...     Word(text, 0, 1, doubted=True) for text in "the old man the old man the end".split()
+    ... ]
+    >>> " ".join(word.text for word in without_loops(words))
+    'the old man the end'
+    """
+    kept: list[Word] = []
+    for word in words:
+        kept.append(word)
+        if not word.doubted:
+            continue
+        for length in range(1, min(_LONGEST_LOOP, len(kept) // 2) + 1):
+            before, last = kept[-2 * length : -length], kept[-length:]
+            if not before[0].doubted or not last[0].doubted:
+                break  # nor are longer ones all doubted
+            if _bare(last) == _bare(before):
+                del kept[-length:]
+                break
+    return kept
+
+
+def _bare(words: Iterable[Word]) -> list[str]:
+    return [word.text.lower().strip(".,!?;:-") for word in words]
 
 
 def built_in_model() -> Path | None:

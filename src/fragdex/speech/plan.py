@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +14,9 @@ from fragdex import Track
 from fragdex.decoding.open_track import TrackSamples
 from fragdex.errors import LimitExceeded, UndecodableMedia
 from fragdex.fragments.table import NULL
+from fragdex.record import record
 from fragdex.speech.cutting import FRAME_MS, REACH, UNIT
-from fragdex.speech.words import MissedSpan
+from fragdex.speech.words import SpanNote
 
 LEAST_SLICE_MS: Final = 5_000
 MOST_SLICE_MS: Final = 60_000
@@ -32,7 +33,7 @@ _PROBE_FRAMES: Final = 200
 _FRAMES_A_SECOND: Final = 1000 // FRAME_MS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TranscriptionPlan:
     """How a track is heard; kept with the job, so that every slice is heard alike.
 
@@ -43,7 +44,8 @@ class TranscriptionPlan:
         first_frame, last_frame: frames of 10 ms from presentation time 0 that the track has (last
             exclusive).
         quiet: the track's threshold in dB.
-        language: ISO 639-1, as requested or as detected; None where nobody knows.
+        language: ISO 639-1, as requested, else what the engine detects or knows alone; None
+            where nobody knows.
         slices: numbers of the slices that may hold sound.
         block: units that an engine may hear together, counted from unit 0: no slice parts them.
     """
@@ -114,7 +116,7 @@ class TranscriptionPlan:
         high = (number + 1) * self.work_slice_ms // FRAME_MS + REACH
         return self.slice_of(max(0, low // UNIT)), self.slice_of(high // UNIT)
 
-    def ensure_sound(self, missing: Sequence[MissedSpan]) -> None:
+    def ensure_sound(self, missing: Sequence[SpanNote]) -> None:
         """Refuse a track of which nothing could be decoded.
 
         Args:

@@ -9,13 +9,14 @@ import base64
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from fragdex import Index, Source
 from fragdex.errors import EngineUnavailable, Unprocessable
 from fragdex.formats import fidx
+from fragdex.record import record
 from fragdex.sandbox.channel import Channel, opened
 from fragdex.sandbox.child import Answer, ChildProcess, Failures, ParentSource, reads
 from fragdex.sandbox.processes import memory_of_one
@@ -51,7 +52,7 @@ _FAILURES: Final = Failures("the speech engine", "this sound")
 Check = Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EngineFacts:
     """What an open engine is.
 
@@ -175,7 +176,7 @@ class SpeechProcess(ChildProcess):
         self.do("leave")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EngineState:
     """Whether an engine can be used.
 
@@ -241,7 +242,7 @@ def _with_targets(model: Path) -> tuple[str, ...]:
     return (str(model), *map(str, folders))
 
 
-class _Work:
+class _SpeechJobs:
     """The jobs, by name."""
 
     def __init__(self, channel: Channel) -> None:
@@ -304,6 +305,6 @@ class _Work:
 
 def main(channel: Channel) -> None:
     """Do jobs until the parent is gone."""
-    work = _Work(channel)
+    work = _SpeechJobs(channel)
     jobs = (work.open, work.take, work.leave, work.plan, work.transcribe_slice)
     channel.serve({job.__name__: job for job in jobs})

@@ -36,7 +36,7 @@ from fragdex.speech.cutting import (
 )
 from fragdex.speech.engines import Engine
 from fragdex.speech.plan import TranscriptionPlan, plan_of, probes_of, spans_of
-from fragdex.speech.words import MissedSpan, SliceTranscript, Word
+from fragdex.speech.words import SliceTranscript, SpanNote, Word
 
 _BLOCK: Final = 3
 """Units whose utterances are joined for engines that hear in windows."""
@@ -157,7 +157,7 @@ class Listener:
         begin, end = cuts[0].frame * FRAME_MS, cuts[-1].frame * FRAME_MS
         gaps = self._reader.gaps(Fraction(begin, 1000), Fraction(end, 1000))
         missing = [
-            MissedSpan(
+            SpanNote(
                 max(begin, math.floor(gap.start * 1000)),
                 min(end, math.ceil(gap.stop * 1000)),
                 gap.reason,

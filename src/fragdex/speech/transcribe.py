@@ -47,7 +47,7 @@ def transcribe(
         index: of it; None: made here.
         track: track_ID; None: the first audio track.
         choice: the engine; None: the default one.
-        language: ISO 639-1; None: what the engine hears.
+        language: ISO 639-1; None: what the engine detects, or the only one it knows.
         work_slice_ms: length of the slices.
         init: the initialization segment, for segments that have none.
         jobs: processes, each with the engine's model in memory.
@@ -74,7 +74,7 @@ def transcribe(
         for one in pool.map(partial(children.transcribe_slice, plan), plan.slices):
             heard.append(one)
             on_slice(one, len(heard), len(plan.slices))
-    transcript = merged(heard, plan.language)
+    transcript = merged(heard, plan.language, requested=language)
     plan.ensure_sound(transcript.missing)
     return replace(transcript, engine=children.engine)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, NamedTuple
+
+from fragdex.record import record
 
 
 class Word(NamedTuple):
@@ -14,6 +16,8 @@ class Word(NamedTuple):
         text: as it is shown, without spaces around it.
         confidence: that it is this word, 0 to 1; None where the engine gives none.
         time_confidence: that its time is right, 0 to 1; None where nobody says.
+        doubted: whether the sound around it does not bear out what was heard: mostly speech of
+            another language, or a model that repeats itself.
     """
 
     text: str
@@ -21,6 +25,7 @@ class Word(NamedTuple):
     end_ms: int
     confidence: float | None = None
     time_confidence: float | None = None
+    doubted: bool = False
 
     def later(self, ms: int) -> Word:
         """The same word at another time.
@@ -31,15 +36,19 @@ class Word(NamedTuple):
         return self._replace(start_ms=self.start_ms + ms, end_ms=self.end_ms + ms)
 
 
-class MissedSpan(NamedTuple):
-    """A span that could not be heard, and why: damaged, encrypted, missing from the file."""
+class SpanNote(NamedTuple):
+    """A span of a transcript that could not be heard, or whose words are doubted, and the reason.
+
+    Attributes:
+        reason: damaged, encrypted, missing from the file; or why its words were probably not said.
+    """
 
     start_ms: int
     end_ms: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SliceTranscript:
     """What came of a slice.
 
@@ -53,7 +62,7 @@ class SliceTranscript:
 
     number: int
     words: tuple[Word, ...]
-    missing: tuple[MissedSpan, ...] = ()
+    missing: tuple[SpanNote, ...] = ()
     utterances: int = 0
     bytes_read: int = 0
 
@@ -78,13 +87,13 @@ class SliceTranscript:
         return cls(
             plain["number"],
             tuple(Word(*word) for word in words),
-            tuple(MissedSpan(*span) for span in plain["missing"]),
+            tuple(SpanNote(*span) for span in plain["missing"]),
             plain["utterances"],
             plain["bytes_read"],
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Transcript:
     """The speech of a track.
 
@@ -96,7 +105,7 @@ class Transcript:
     """
 
     words: tuple[Word, ...]
-    missing: tuple[MissedSpan, ...] = ()
+    missing: tuple[SpanNote, ...] = ()
     language: str | None = None
     engine: str = ""
 
@@ -104,6 +113,37 @@ class Transcript:
     def text(self) -> str:
         """All words, with a space between two."""
         return " ".join(word.text for word in self.words)
+
+    @property
+    def doubted(self) -> tuple[SpanNote, ...]:
+        """Spans in which words are doubted, in order of time.
+
+        >>> words = Word("a", 0, 90, doubted=True), Word("b", 200, 300, doubted=True)
+        >>> Transcript(words, language="en").doubted[0][:2]
+        (0, 300)
+        """
+        spans: list[SpanNote] = []
+        is_open = False
+        for word in self.words:
+            if word.doubted and is_open:
+                spans[-1] = spans[-1]._replace(end_ms=word.end_ms)
+            elif word.doubted:
+                spans.append(SpanNote(word.start_ms, word.end_ms, self._doubt))
+            is_open = word.doubted
+        return tuple(spans)
+
+    @property
+    def _doubt(self) -> str:
+        language = "English" if self.language in (None, "en") else f"the language {self.language}"
+        return f"this does not sound like {language}"
+
+    def without_doubted(self) -> Transcript:
+        """The same without doubted words.
+
+        >>> Transcript((Word("a", 0, 90, doubted=True), Word("b", 200, 300))).without_doubted().text
+        'b'
+        """
+        return replace(self, words=tuple(word for word in self.words if not word.doubted))
 
 
 def in_order(words: Iterable[Word]) -> list[Word]:
@@ -121,16 +161,31 @@ def in_order(words: Iterable[Word]) -> list[Word]:
     return ordered
 
 
-def merged(slices: Sequence[SliceTranscript], language: str | None = None) -> Transcript:
-    """The transcript of slices, given in any order; each number once, the last one given counts."""
+def merged(
+    slices: Sequence[SliceTranscript],
+    language: str | None = None,
+    *,
+    requested: str | None = None,
+) -> Transcript:
+    """The transcript of slices, given in any order; each number once, the last one given counts.
+
+    Args:
+        slices: what was heard.
+        language: as the plan has it: requested, or what the engine says.
+        requested: by whoever wants the words. What an engine says is forgotten where most of the
+            words are doubted.
+    """
     by_number = {heard.number: heard for heard in slices}
     chosen = [by_number[number] for number in sorted(by_number)]
     words = in_order(word for heard in chosen for word in heard.words)
-    return Transcript(tuple(words), _joined([s for h in chosen for s in h.missing]), language)
+    if requested is None and 2 * sum(word.doubted for word in words) > len(words):
+        language = None
+    missing = _joined([span for heard in chosen for span in heard.missing])
+    return Transcript(tuple(words), missing, requested or language)
 
 
-def _joined(spans: list[MissedSpan]) -> tuple[MissedSpan, ...]:
-    gaps: list[MissedSpan] = []
+def _joined(spans: list[SpanNote]) -> tuple[SpanNote, ...]:
+    gaps: list[SpanNote] = []
     for span in sorted(spans):
         last = gaps[-1] if gaps else None
         if last is not None and last.reason == span.reason and span.start_ms <= last.end_ms + 50:

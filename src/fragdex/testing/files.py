@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -22,6 +21,7 @@ from fragdex.boxes.fragments import (
     SAMPLE_SIZE,
 )
 from fragdex.fragments.track_info import Edit
+from fragdex.record import record
 from fragdex.testing.fragments import Fragment, Laid
 from fragdex.testing.tracks import (
     NON_SYNC,
@@ -38,7 +38,7 @@ from fragdex.testing.tracks import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sidx:
     """A sidx over parts of the file, in the presentation time of one track.
 
@@ -63,7 +63,7 @@ class Sidx:
     sap_type: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Mfra:
     """An mfra with the first sync sample of each fragment, and its mfro.
 
@@ -166,21 +166,21 @@ def mfra_bytes(part: Mfra, period: TruePeriod) -> bytes:
     return build(make_box("mfra", children=[*children, make_box("mfro", size=size)]))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Brand:
     """An ftyp."""
 
     brands: tuple[str, ...] = ("iso6", "mp41")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Other:
     """Any other box, or raw bytes, between the parts."""
 
     box: Box | bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Chunks:
     """An mdat with chunks of samples that the last moov names.
 

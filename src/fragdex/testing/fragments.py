@@ -7,7 +7,6 @@ and with nothing of the library's reader, so that a reader can be held against t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fragdex.box_header import SizeForm
@@ -26,12 +25,13 @@ from fragdex.boxes.fragments import (
 from fragdex.boxes.fragments import DEFAULT_SAMPLE_DURATION as TFHD_DURATION
 from fragdex.boxes.fragments import DEFAULT_SAMPLE_FLAGS as TFHD_FLAGS
 from fragdex.boxes.fragments import DEFAULT_SAMPLE_SIZE as TFHD_SIZE
+from fragdex.record import record
 from fragdex.testing.tracks import Run, Sample, Traf, TrueSample, default_of, effective
 
 TFXD = "6d1d9b0542d544e680e2141daff757b2"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Laid:
     """A fragment at its place.
 
@@ -54,7 +54,7 @@ class Laid:
     next_dts: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fragment:
     """A moof and its mdats, in the order of a file.
 

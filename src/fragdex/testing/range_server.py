@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal, Self
@@ -16,12 +16,13 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from fragdex.byterange import ByteRange, content_range, parse_range
 from fragdex.digest import md5
+from fragdex.record import record
 
 LINE = "a-line-between-parts"
 """The boundary of answers of several ranges."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Faults:
     """What a RangeServer does wrong; without arguments, nothing.
 
@@ -92,7 +93,7 @@ class Faults:
         return self.after <= number and (self.times is None or number < self.after + self.times)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Request:
     """One request that a RangeServer got, and what it answered.
 
@@ -111,7 +112,7 @@ class Request:
     sent: int = 0
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Answer:
     """An answer before it is sent: status, body, header fields."""
 

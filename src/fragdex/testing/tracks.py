@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from math import floor
 from typing import NamedTuple
@@ -28,6 +28,7 @@ from fragdex.boxes.fragments import (
     SAMPLE_SIZE,
 )
 from fragdex.fragments.track_info import Edit
+from fragdex.record import record
 
 SYNC = 0x02000000
 """Sample flags of a picture that needs no other (sample_depends_on 2)."""
@@ -52,7 +53,7 @@ class TrueSample(NamedTuple):
     sync: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sample:
     """One sample as its writer knows it; a run writes down what its flags name.
 
@@ -72,7 +73,7 @@ class Sample:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Run:
     """A trun.
 
@@ -96,7 +97,7 @@ class Run:
     mdat: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Traf:
     """A traf: one track's part of a fragment.
 
@@ -164,7 +165,7 @@ def effective(run: Run, traf: Traf, defaults: Mapping[int, tuple[int, int, int]]
 HANDLERS = {"video": "vide", "audio": "soun", "text": "text", "metadata": "meta"}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Track:
     """A trak, and its trex.
 
@@ -289,7 +290,7 @@ class Track:
         return make_box("stbl", children=children)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Moov:
     """A moov.
 
@@ -383,7 +384,7 @@ def _entry(kind: str) -> Box:
     return make_box("mett", parent="stsd", mime_format="application/octet-stream")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TrueFragment:
     """One fragment of the truth.
 
@@ -403,7 +404,7 @@ class TrueFragment:
     next_dts: dict[int, int]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class TruePeriod:
     """What is true of one moov and the fragments it governs.
 
@@ -454,7 +455,7 @@ class TruePeriod:
         return min(after) if is_cut and after and min(after) < floor(lasts + Fraction(1, 2)) else 0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record(frozen=True, slots=True, repr=False)
 class Made:
     """A file and what is true of it.
 

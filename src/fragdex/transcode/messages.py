@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from fragdex.boxes import Box
 from fragdex.errors import BuildError
 from fragdex.indexing.access import sei_messages
 from fragdex.muxing.elementary_stream import nal_units, obus
+from fragdex.record import record
 
 __all__ = ["Messages", "messages_of", "with_declared", "with_messages"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Messages:
     """What a sample has in addition to its base picture.
 
@@ -50,7 +51,7 @@ class Messages:
         return Messages((*old, *self.before), self.after)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _NalFamily:
     """How a codec numbers its units (ISO/IEC 14496-10, table 7-1; ISO/IEC 23008-2, table 7-1).
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, BinaryIO, Final
 
@@ -26,10 +26,10 @@ from av.container import InputContainer
 from av.stream import Disposition
 
 import fragdex
-from fragdex.decoding.codec import MOST_PIXELS, is_short_of_memory
-from fragdex.decoding.container import open_container
+from fragdex.decoding.codec import MOST_PIXELS, is_short_of_memory, open_container
 from fragdex.errors import TruncatedInput, Unprocessable
 from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of
+from fragdex.record import record
 from fragdex.transcode.playable import why_not_begun, why_not_played
 from fragdex.transcode.tracks import REPAIRABLE
 
@@ -49,7 +49,7 @@ _PLAYLISTS: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StreamInfo:
     """A video or audio stream of a file.
 
@@ -79,7 +79,7 @@ class StreamInfo:
         return {name: getattr(self, name) for name in names}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ProbedFile:
     """A media file: its format by FFmpeg's name, its length in seconds, its streams."""
 
@@ -208,7 +208,7 @@ LONGEST_GAP: Final = 10.0
 """Seconds between access points above which a video is encoded again."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class StreamSurvey:
     """What the packets of a stream told.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
@@ -17,9 +16,10 @@ import numpy as np
 
 import fragdex
 from fragdex.boxes import Box, parse
-from fragdex.decoding.container import open_container
+from fragdex.decoding.codec import open_container
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
+from fragdex.record import record
 from fragdex.transcode.encoders import only_errors, repeatable, usual_class
 
 __all__ = ["CODECS", "LEAST_PSNR", "MOST_SETS", "Seam", "SeamSettings", "encoded"]
@@ -44,7 +44,7 @@ Frames = Callable[[], Iterator[Any]]
 """Gives decoded pictures, PyAV's VideoFrame, in the order in which they are shown."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SeamSettings:
     """How the video was encoded.
 
@@ -65,7 +65,7 @@ class SeamSettings:
     set_number: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Seam:
     """Pictures that were encoded.
 
@@ -212,7 +212,7 @@ def _libvpx(settings: SeamSettings) -> dict[str, str]:
     return {"deadline": "realtime", "cpu-used": "8", **alike}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Encoder:
     """An encoder of FFmpeg's libraries.
 

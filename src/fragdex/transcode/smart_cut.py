@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
 from math import floor
@@ -42,6 +42,7 @@ from fragdex.indexing.access import (
 from fragdex.muxing.census import LeftOut
 from fragdex.muxing.plan import PlannedTrack, one_source
 from fragdex.muxing.spans import Reader, last_until
+from fragdex.record import record
 from fragdex.seeking.numbering import reorder_depth
 from fragdex.transcode.messages import Messages, messages_of, with_declared, with_messages
 from fragdex.transcode.seams import CODECS, MOST_SETS, Seam, SeamSettings, encoded
@@ -58,7 +59,7 @@ _END_OF_SEQUENCE: Final = bytes.fromhex("00000002 4801")
 """A NAL unit of HEVC after which decoding starts again (ISO/IEC 23008-2, 7.4.2.4.4)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CutPlan:
     """What becomes of the samples of a clip, by their numbers.
 

@@ -8,7 +8,6 @@ was changed on the way, is simply not told: the bytes of the track decide, not w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from fragdex import Track
 from fragdex.fragments.table import Int64
+from fragdex.record import record
 
 SCRUB_TRACK: Final = -1
 """The track id of the low-resolution track for scrubbing."""
@@ -23,7 +23,7 @@ REPAIRABLE: Final = "repairable"
 """The member of `Unprocessable.more` of a file that cannot be opened because it lacks its index."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TranscodedTrack:
     """A track that was made.
 

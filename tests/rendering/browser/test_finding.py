@@ -41,10 +41,15 @@ def test_nothing_is_found_where_there_is_nothing(bare):
     assert "FRAGDEX_CHROMIUM" in caught.value.advice
 
 
-def test_the_headless_shell_comes_first(bare):
+def test_the_headless_shell_is_taken_and_a_whole_browser_where_it_is_named(bare, monkeypatch):
     programs, home = bare
     whole = program(programs / "chromium")
+    with pytest.raises(EngineUnavailable, match="cannot render single frames") as caught:
+        find_engine()
+    assert all(system in caught.value.advice for system in ("Debian", "macOS", "Windows"))
+    monkeypatch.setenv("FRAGDEX_CHROMIUM", str(whole))
     assert find_engine() == finding.Browser(whole, is_shell=False)
+    monkeypatch.delenv("FRAGDEX_CHROMIUM")
     cache = home / ".cache/ms-playwright"
     old = program(cache / "chromium_headless_shell-1187/chrome-linux/headless_shell")
     assert find_engine() == finding.Browser(old, is_shell=True)
@@ -65,6 +70,19 @@ def test_the_named_one_wins(bare, monkeypatch):
     monkeypatch.setenv("FRAGDEX_CHROMIUM", str(programs / "none"))
     with pytest.raises(EngineUnavailable, match="names no program"):
         find_engine()
+
+
+@pytest.mark.parametrize(("platform", "folder", "name"), [
+    ("darwin", "Library/Caches", "chrome-headless-shell-mac-arm64/chrome-headless-shell"),
+    ("win32", "AppData/Local", "chrome-headless-shell-win64/chrome-headless-shell.exe"),
+    ("linux", ".cache", "chrome-headless-shell-linux64/chrome-headless-shell"),
+])  # fmt: skip
+def test_where_playwright_installs(bare, monkeypatch, platform, folder, name):
+    _, home = bare
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    path = program(home / folder / "ms-playwright/chromium_headless_shell-1223" / name)
+    monkeypatch.setattr(finding.sys, "platform", platform)
+    assert find_engine() == finding.Browser(path, is_shell=True)
 
 
 def test_where_playwright_was_told_to_install(bare, monkeypatch, tmp_path):

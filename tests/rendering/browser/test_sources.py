@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from fragdex.rendering.browser.animated import is_animated
 from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.site import OpenAsset, Page
@@ -175,7 +176,6 @@ UNDRIVEN = {
     "MediaStreamTrackProcessor":
         "new MediaStreamTrackProcessor({ track: canvas.captureStream().getTracks()[0] })",
     "MediaStreamTrackGenerator": "new MediaStreamTrackGenerator({ kind: 'video' })",
-    "random() of CSS": "document.body.style.width = 'random(--x, 1px, 99px)'",
 }  # fmt: skip
 
 
@@ -187,44 +187,137 @@ def test_what_has_no_clock_or_seed_of_ours_is_named_in_the_record():
         assert stage.notes.console == []
         for name in UNDRIVEN:
             assert any(name in line for line in stage.notes.refused), name
-    with Stage(Page("<style>p { width: random(fixed .5, 1px, 9px) }</style><p>"), VIEW) as stage:
-        assert stage.notes.refused == []
 
 
-MOVING = (
-    "<svg xmlns='http://www.w3.org/2000/svg'><rect width='9' height='9'>"
-    "<animate attributeName='x' to='9' dur='1s'/></rect></svg>"
-)
-STILL = MOVING.replace("animate", "title")
+SVG = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'>{}</svg>"
+BOX = "<rect width='9' height='9'>{}</rect>"
+SHEET = "<style>@keyframes k {{ to {{ x: 9px }} }} rect {{ animation: k 1s {} }}</style>" + BOX
+INNER = "<image href='data:image/svg+xml;base64,{}'/>"
+SMIL = BOX.format("<animate attributeName='x' to='9' dur='1s'/>")
 DRAWINGS = {
-    "img.svg": MOVING,
-    "background.svg": MOVING,
-    "mask.svg": MOVING.replace("animate", "style>@keyframes a{to{x:9px}}</style><title"),
-    "plain.css": f'i {{ background: url("data:image/svg+xml,{MOVING}") }}',
-    "escaped.css": f"i {{ background: url(data:image/svg+xml,{quote(MOVING)}) }}",
-    "base64.css": f"i {{ background: url(data:image/svg+xml;base64,"
-                  f"{b64encode(MOVING.encode()).decode()}) }}",
-    "still.svg": STILL,
-    "still.css": f'i {{ background: url("data:image/svg+xml,{STILL}") }}',
-    "frame.svg": MOVING,
+    "smil": SMIL,
+    "endless": SMIL.replace("dur", "repeatCount='indefinite' dur"),
+    "set": BOX.format("<set attributeName='x' to='9' begin='1s'/>"),
+    "css": SHEET.format("", ""),
+    "css-endless": SHEET.format("linear infinite", ""),
+    "webkit": SHEET.format("", "").replace("@", "@-webkit-"),
+    "prefix": SMIL.replace("<animate", "<s:animate xmlns:s='http://www.w3.org/2000/svg'"),
+    "starting": "<style>rect { transition: x 1s; x: 9px; @starting-style { x: 0 } }</style>" + BOX,
+    "inner": INNER.format(b64encode(SVG.format(SMIL).encode()).decode()),
+}
+STILL = {
+    "still": BOX.format("<title>set, animate</title>"),
+    "style": "<style>rect { x: 1px }</style>",
+}
+
+
+def svg(name, form=""):
+    return f"<?xml version='1.0'?><!-- {form} -->{SVG.format({**DRAWINGS, **STILL}[name])}"
+
+
+# In each of these a picture of this URL is shown; `late` and `script` once the page runs.
+FORMS = {
+    "img": "<img src='{}'>",
+    "srcset": "<img srcset='{} 1x'>",
+    "picture": "<picture><source srcset='{}'><img src=none.png></picture>",
+    "input": "<input type=image src='{}'>",
+    "poster": "<video poster='{}'></video>",
+    "rule": "<style>#{id} {{ background: url('{}') }}</style><p id={id}>x",
+    "style": '<p style="background: url(\'{}\')">x',
+    "mask": '<p style="mask-image: url(\'{}\')">x',
+    "border": '<p style="border: 3px solid; border-image: url(\'{}\') 3">x',
+    "list": '<ul><li style="list-style-image: url(\'{}\')">x</ul>',
+    "content": '<p style="content: url(\'{}\')">x',
+    "before": "<style>#{id}::before {{ content: url('{}') }}</style><p id={id}>x",
+    "image-set": '<p style="background: image-set(\'{}\' 1x)">x',
+    "cursor": '<p style="cursor: url(\'{}\'), auto">x',
+    "shape": '<p style="float: left; shape-outside: url(\'{}\')">x',
+    "image": "<svg><image href='{}'/></svg>",
+    "filter": "<svg><filter id={id}><feImage href='{}'/></filter>"
+              "<rect width=9 height=9 filter='url(#{id})'/></svg>",
+    "framed": '<iframe srcdoc="<img src=\'{}\'>"></iframe>',
+    "shadow": "<p id={id}></p><script>{id}.attachShadow({{ mode: 'closed' }}).innerHTML = "
+              "`<img src='{}'>`</script>",
+    "script": "<script>setTimeout(() => {{ new Image().src = `{}` }}, 60)</script>",
+    "late": "<p id={id}>x<script>setTimeout(() => {{ {id}.style.background = `url('{}')` }}, 60)"
+            "</script>",
+    "adopted": "<p id={id}>x<script>{id}.sheet = new CSSStyleSheet();"
+               "{id}.sheet.replaceSync(`#{id} {{ background: url('{}') }}`);"
+               "document.adoptedStyleSheets.push({id}.sheet)</script>",
 }  # fmt: skip
+BLOB = """<script>
+new Image().src = URL.createObjectURL(new Blob([`{}`], {{ type: "image/svg+xml" }}));
+</script>"""
+# Documents, which have the page's clock.
+DOCUMENTS = ["<iframe src='{}'></iframe>", "<object data='{}'></object>", "<embed src='{}'>"]
 
 
 class Drawings(Page):
+    """Gives `/FORM/NAME.svg` for each drawing, and notes what was asked for."""
+
     def open(self, path):
-        if path in DRAWINGS:
-            kind = "text/css" if path.endswith("css") else "image/svg+xml"
-            return OpenAsset(io.BytesIO(DRAWINGS[path].encode()), kind)
+        if path.endswith(".svg"):
+            drawing = svg(path.rpartition("/")[2].removesuffix(".svg"))
+            data = drawing.encode("utf-16") if "utf16" in path else drawing.encode()
+            return OpenAsset(io.BytesIO(data), "image/svg+xml")
         return super().open(path)
 
 
-def test_svg_pictures_that_move_are_named():
-    sheets = "".join(f"<link rel=stylesheet href={name}>" for name in DRAWINGS if "css" in name)
-    html = f"""{sheets}<img src=img.svg><img src=still.svg><iframe src=frame.svg></iframe>{MOVING}
-        <p style="background: url(background.svg); mask-image: url(mask.svg)">x"""
-    with Stage(Drawings(html), VIEW) as stage:
-        stage.frame(0)
+def named_drawings(html):
+    with Stage(Drawings(f"<!doctype html>{html}"), VIEW) as stage:
+        for i in range(4):
+            stage.frame(i)
         lines = [line for line in stage.notes.refused if "animated SVG picture" in line]
-        named = {name for name in DRAWINGS if any(f"/{name})" in line for line in lines)}
-    assert named == {name for name in DRAWINGS if "still" not in name and name != "frame.svg"}
-    assert len(lines) == len(named)
+        assert bool(lines) == ("an animated SVG picture" in stage.notes.keeps)
+    return lines
+
+
+def percent(text):
+    return f"data:image/svg+xml,{quote(text)}"
+
+
+def base64(text):
+    return f"data:image/svg+xml;base64,{b64encode(text.encode()).decode()}"
+
+
+@pytest.mark.parametrize("encode", [percent, base64, None])
+def test_svg_pictures_that_move_are_named_in_each_form(encode):
+    """However they came into the page: as files, as data: URLs."""
+    urls = {form: f"http://site.localhost/{form}/smil.svg" for form in FORMS}
+    if encode is not None:
+        urls = {form: encode(svg("smil", form)) for form in FORMS}
+    html = "".join(
+        text.format(urls[form], id=f"x{n}") for n, (form, text) in enumerate(FORMS.items())
+    )
+    lines = named_drawings(html)
+    assert len(lines) == len(FORMS)
+    assert [
+        form for form, url in urls.items() if not any(url[:100] in line for line in lines)
+    ] == []
+
+
+@pytest.mark.parametrize("name", [*DRAWINGS, *STILL])
+def test_what_moves_in_an_svg_is_known(name):
+    shown = f"<img src=a/{name}.svg><img src=utf16/{name}.svg><img src='{percent(svg(name))}'>"
+    lines = named_drawings(shown + BLOB.format(svg(name)))
+    assert len(lines) == (4 if name in DRAWINGS else 0)
+    assert is_animated(svg(name).encode()) == (name in DRAWINGS)
+
+
+def test_svg_documents_have_the_clock_of_the_page():
+    html = "".join(text.format(f"{n}/smil.svg") for n, text in enumerate(DOCUMENTS))
+    assert named_drawings(html + svg("smil")) == []
+
+
+def test_a_picture_of_a_data_url_is_named_with_what_it_is_written_in():
+    (line,) = named_drawings(FORMS["img"].format(percent(svg("css"))))
+    assert line.endswith("(http://site.localhost/)")
+
+
+def test_a_drawing_in_a_declared_shadow_root_begins_with_time_0():
+    html = f"<p id=a><template shadowrootmode=open>{SVG.format(SMIL)}</template>"
+    with Stage(Page(html), VIEW) as stage:
+        for i in range(3):
+            stage.frame(i)
+        shown = stage.evaluate("a.shadowRoot.querySelector('svg').getCurrentTime()")
+    assert shown == pytest.approx(0.2, abs=1e-3)

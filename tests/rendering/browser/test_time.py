@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from fragdex.errors import BrowserGone
+from fragdex.rendering.browser.clocks import sources
 from fragdex.rendering.browser.model import PageView, instant_us, protocol_ms
 from fragdex.rendering.browser.pipe import Pipe
 from fragdex.rendering.browser.stage import Stage
@@ -38,14 +39,14 @@ NTSC = Fraction(30000, 1001)
 @pytest.mark.parametrize("fps", [Fraction(30), Fraction(60), NTSC, Fraction(120)], ids=str)
 def test_a_page_that_counts_frames_by_its_clock_counts_right(fps, begin_frames):
     view = PageView(256, 64, fps)
-    seen = [*range(20), *range(900, 910)] if begin_frames else [0, 1, 2, 3, 50, 51]
+    seen = [*range(12), *range(300, 306)] if begin_frames else [0, 1, 2, 3, 50, 51]
     with Stage(numbers_page(fps), view, begin_frames=begin_frames) as stage:
         last = -1
         for i in seen:
             stage.skip(last + 1, i)
             last = i
-            us = instant_us(i, fps)
-            wanted = [i, i, us // 100, us // 1000, i]
+            ms = i * 1000 / WRITTEN.get(fps, fps)
+            wanted = [i, i, round(ms * 10), int(ms), i]
             assert numbers(stage.frame(i)) == wanted
 
 
@@ -61,15 +62,15 @@ def test_timers_that_set_timers_end_with_the_frame(begin_frames):
 @pytest.mark.parametrize("name", MOVING)
 def test_whatever_moves_a_page_follows_the_clock_and_slices_equal_the_whole(name):
     with Stage(Moving(name), SMALL) as stage:
-        whole = [stage.frame(i) for i in range(10)]
+        whole = [stage.frame(i) for i in range(7)]
         assert stage.notes.console == []
     for i, picture in enumerate(whole):
         left, width = red_square(picture)
         assert abs(left - instant_us(i, SMALL.fps) / 10_000) <= 1
         assert abs(width - 40) <= 1
     with Stage(Moving(name), SMALL) as stage:
-        stage.skip(0, 7)
-        assert [stage.frame(i) for i in range(7, 10)] == whole[7:]
+        stage.skip(0, 5)
+        assert [stage.frame(i) for i in (5, 6)] == whole[5:]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,159 @@ def test_no_microsecond_is_lost_on_the_way_to_the_browser(us):
     """Whether the browser cuts off or rounds."""
     microseconds = protocol_ms(us) * 1000
     assert int(microseconds) == round(microseconds) == us
+
+
+# Whether from each start, each frame after it is counted right, however a page writes that.
+COUNTING = """((instants, fps, starts) => {
+  const times = instants.map((ms) => __fragdexExact(ms) + 2 ** -10);
+  return starts.every((from) => times.every((_, i) => {
+    const [spent, frames] = [times[i] - times[from], i - from];
+    if (frames <= 0) return true;
+    return Math.floor(spent * fps / 1000) === frames && Math.floor(spent / 1000 * fps) === frames;
+  }));
+})"""
+WRITTEN = {Fraction(n * 1000, 1001): n * 999 // 1 / 1000 for n in (24, 30, 60, 120)}
+HOURS = 4
+
+
+def test_from_any_frame_on_each_rate_counts_its_frames():
+    """Also with the rate as a page writes it (29.97), hours after the start."""
+    starts = [0, 1, 2, 7, 29, 30, 100, 599, 1799, 2000]
+    with Stage(Page("<p>"), SMALL) as stage:
+        for fps in [*map(Fraction, range(1, 241)), *WRITTEN]:
+            stage.evaluate(f"void {sources(PageView(fps=fps))}")
+            for first in (0, int(HOURS * 3600 * fps)):
+                ms = [instant_us(i, fps) / 1000 for i in range(first, first + 2400)]
+                for told in {float(fps), WRITTEN.get(fps, float(fps))}:
+                    right = stage.evaluate(f"{COUNTING}({ms}, {told}, {starts})")
+                    assert right, (fps, first, told)
+
+
+COUNTERS = """<script>
+const FPS = RATE, seen = {}, begun = {};
+const count = (who, now) => {
+  begun[who] ??= now;
+  (seen[who] ??= []).push(Math.floor((now - begun[who]) * FPS / 1000));
+};
+const later = (t) => {
+  count("frame", t);
+  count("now", performance.now());
+  count("timeline", document.timeline.currentTime);
+  count("event", new Event("x").timeStamp);
+  requestAnimationFrame(later);
+};
+let left = 7;
+requestAnimationFrame(function wait() { requestAnimationFrame((left -= 1) ? wait : later) });
+const worker = new Worker(URL.createObjectURL(new Blob([`
+  requestAnimationFrame(function each(t) {
+    postMessage([t, performance.now()]);
+    requestAnimationFrame(each);
+  })`])));
+let heard = 0;
+worker.onmessage = ({ data: [t, now] }) => {
+  if ((heard += 1) < 7) return;
+  count("worker's frame", t);
+  count("worker's now", now);
+};
+let every = 0;
+setTimeout(() => setInterval(() => {
+  const now = performance.now();
+  begun.timer ??= now;
+  (seen.timer ??= []).push((now - begun.timer) * FPS / 1000 - (every += STEP) + STEP);
+}, STEP * 1000 / FPS), 1);
+</script>"""
+
+
+@pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
+@pytest.mark.parametrize(("rate", "step"), [(30, 3), (29.97, 1)])
+def test_a_page_counts_frames_from_a_later_start(rate, step, begin_frames):
+    """By whatever tells the time, as players do that wait for their first frame."""
+    fps = {float(told): fps for fps, told in WRITTEN.items()}.get(rate, Fraction(rate))
+    page = COUNTERS.replace("RATE", str(rate)).replace("STEP", str(step))
+    with Stage(Page(page), PageView(64, 64, fps), begin_frames=begin_frames) as stage:
+        for i in range(40):
+            stage.skip(i, i + 1)
+        seen = stage.evaluate("seen")
+    timer = seen.pop("timer")
+    if step > 1:
+        assert all(0 <= late < 1e-3 for late in timer), timer
+    assert len(seen) == 6
+    for who, counted in seen.items():
+        assert counted == list(range(len(counted))), who
+        assert len(counted) > 25, who
+
+
+INTERVALS = """<script>
+const RATE = 30, seen = [], from = performance.now();
+const drawn = { loaded: 0, chained: 0, framed: 0, later: 0, worker: 0 };
+const count = () => Math.floor((performance.now() - from) * RATE / 1000);
+setInterval(() => { drawn.loaded = count() }, 1000 / RATE);
+setTimeout(function again() {
+  drawn.chained = count();
+  setTimeout(again, 1000 / RATE);
+}, 1000 / RATE);
+let begun = false;
+requestAnimationFrame(function each() {
+  seen.push(Object.values(drawn));
+  if (!begun) setInterval(() => { drawn.later = count() }, 1000 / RATE);
+  begun = true;
+  setTimeout(() => { drawn.framed = count() }, 1000 / RATE);
+  requestAnimationFrame(each);
+});
+const worker = new Worker(URL.createObjectURL(new Blob([`
+  const RATE = ${RATE}, from = performance.now();
+  setInterval(() => postMessage(${count.toString().slice(6)}), 1000 / RATE);
+`])));
+worker.onmessage = ({ data }) => { drawn.worker = data };
+</script>"""
+RATES = [7, 24, 30, 60, 101, 144, 240, 29.97, 24000 / 1001, 120000 / 1001]
+
+
+INJECTED = [
+    pytest.param(rate, False, id=f"{rate:g}-injected", marks=[pytest.mark.nightly] * (rate > 30))
+    for rate in RATES
+]
+
+
+@pytest.mark.parametrize(
+    ("rate", "begin_frames"),
+    [*(pytest.param(rate, True, id=f"{rate:g}-virtual") for rate in RATES), *INJECTED],
+)
+def test_an_interval_of_a_frame_rings_in_each_frame(rate, begin_frames):
+    """Chains of timers too, from loading or from a frame on, on the page and in its worker."""
+    page = INTERVALS.replace("RATE = 30", f"RATE = {rate}")
+    fps = next((fps for fps in WRITTEN if abs(rate / fps - 1) < 1e-5), Fraction(rate))
+    with Stage(Page(page), PageView(64, 64, fps), begin_frames=begin_frames) as stage:
+        stage.skip(0, 40)
+        assert stage.evaluate("seen") == [[i] * 5 for i in range(40)]
+
+
+# Whether a timer that is set in a frame, or rings each frame since a start, rings in time, and
+# counts the frame.
+DUE = """((instants, rate) => {
+  const wait = 1000 / rate, { due, longer } = __fragdexExact;
+  const start = due(instants[0], 0), from = __fragdexExact(instants[0]) + 2 ** -10;
+  return instants.slice(1).every((ms, i) => {
+    const times = [start + (i + 1) * wait / longer, due(instants[i], wait)];
+    return times.every((one) => {
+      const at = Math.ceil((one - 1e-5) * 10) / 10;
+      const now = __fragdexExact(at) + 2 ** -10;
+      return instants[i] < at && at <= ms && Math.floor((now - from) * rate / 1000) === i + 1;
+    });
+  });
+})"""
+
+
+def test_what_is_set_for_a_frame_is_due_in_it_at_each_rate():
+    with Stage(Page("<p>"), SMALL) as stage:
+        for fps in [*map(Fraction, range(1, 241)), *WRITTEN]:
+            stage.evaluate(f"void {sources(PageView(fps=fps))}")
+            for first in (0, int(HOURS * 3600 * fps)):
+                ms = [instant_us(i, fps) / 1000 for i in range(first, first + 2400)]
+                for told in {float(fps), WRITTEN.get(fps, float(fps))}:
+                    if first and told not in (fps, WRITTEN.get(fps)):
+                        continue  # a millionth off, for hours
+                    assert stage.evaluate(f"{DUE}({ms}, {told})"), (fps, first, told)
 
 
 CHANCE = """<!doctype html><body style="font:20px monospace"><script>
@@ -256,9 +410,9 @@ def test_a_script_that_waits_for_the_clock_to_move_gets_on():
             stage.frame(i)
             clocks.append(stage.evaluate("[performance.now(), Date.now() - 1700000000000]"))
     # ahead for a while, never back, and right again in the next frame
-    assert 5 <= clocks[0][0] <= clocks[1][0] == pytest.approx(33.4, abs=0.001)
+    assert 5 <= clocks[0][0] <= clocks[1][0] == pytest.approx(100 / 3, abs=0.001)
     assert clocks[1][1] == 33
-    assert clocks[2] == pytest.approx([66.7, 66], abs=0.001)
+    assert clocks[2] == pytest.approx([200 / 3, 66], abs=0.001)
 
 
 def test_pages_that_can_be_jumped_into_are_jumped_into():
@@ -319,11 +473,11 @@ def test_all_that_tells_an_instant_tells_the_same_one(fps):
         loaded, readings, stamps = map(stage.evaluate, ("loaded", "told", "stamps"))
     assert loaded == pytest.approx([0, 0, 0], abs=0.001)
     for i, (since, moved, *rest, at) in enumerate(readings):
-        ms = instant_us(i, fps) / 1000
-        assert since == pytest.approx(ms, abs=1e-9)
+        assert since == pytest.approx(float(1000 * i / fps), rel=1e-9)
         assert moved
         assert rest == pytest.approx([0, 0, 0, 0], abs=0.01)
-        assert at == pytest.approx(ms, abs=0.01)
+        # of animations, the instant itself
+        assert at == pytest.approx(instant_us(i, fps) / 1000, abs=0.01)
     assert stamps == pytest.approx([20], abs=0.1)
 
 
@@ -355,7 +509,7 @@ def test_a_page_is_called_more_often_than_it_is_looked_at(begin_frames):
     with Stage(Page(page), view, begin_frames=begin_frames) as stage:
         stage.skip(0, 2)
         stage.frame(2)
-        wanted = [instant_us(k, Fraction(60)) / 1000 for k in range(7)]
+        wanted = [k * 1000 / 60 for k in range(7)]
         assert stage.evaluate("told") == pytest.approx(wanted, abs=0.001)
 
 
@@ -488,9 +642,9 @@ def first_difference(make, runs, slices, frames=21):
 
 
 @pytest.mark.slow
-def test_all_pages_are_equal_in_runs_and_slices_with_taken_processors(request):
-    if not request.config.option.full_product:
-        pytest.skip("two pages are compared in every run; ./dev test --all compares all")
+@pytest.mark.nightly
+def test_all_pages_are_equal_in_runs_and_slices_with_taken_processors():
+    """Two pages are compared in every run."""
     taken = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
              for _ in range(os.cpu_count() or 1)]  # fmt: skip
     try:

@@ -13,6 +13,14 @@ from rendering.pages.looking import red_square
 
 SMALL = PageView(320, 180)
 CLOCKS = pytest.mark.parametrize("begin_frames", [True, False], ids=["virtual", "injected"])
+ONE_CLOCK = pytest.mark.parametrize(
+    "begin_frames",
+    [
+        pytest.param(True, id="virtual"),
+        pytest.param(False, id="injected", marks=pytest.mark.nightly),
+    ],
+)
+"""For what a seek waits for by both clocks."""
 
 # A red square that `show` puts somewhere, and a blue one that an animation moves.
 PAGE = """<!doctype html><meta charset=utf-8><style>
@@ -123,21 +131,48 @@ def test_a_seek_is_given_what_it_waits_for(staged, begin_frames):
         assert abs(red_square(picture)[0] - ms / 10) <= 1, name
         # whatever was waited for, the frame is at its time
         assert clocks[i][1] == 1_700_000_000_000 + int(ms), name
-        assert clocks[i][::2] == pytest.approx([ms, ms], abs=0.01), name
+        assert clocks[i][::2] == pytest.approx([i * 1000 / 30, ms], abs=0.01), name
     with staged(script, begin_frames=begin_frames) as stage:
         for first in range(5, len(whole), 10):
             stage.skip(first - 5, first)
             assert [stage.frame(first + i) for i in range(5)] == whole[first : first + 5]
 
 
-def test_waiting_calls_what_draws_each_frame_once(staged):
-    """A page's own loop does not see the frames that only its seek is given."""
-    with staged(seeking("await bitmap(); await frame(); await frame()")) as stage:
-        counts = []
+# Loops of all kinds: each counts its frames.
+LOOPS = """
+  const counts = Object.fromEntries(["one", "anew", "bound", "method"].map((name) => [name, 0]));
+  requestAnimationFrame(function each() { counts.one += 1; requestAnimationFrame(each) });
+  const anew = () => { counts.anew += 1; requestAnimationFrame(() => anew()) };
+  requestAnimationFrame(() => anew());
+  function again() { this.bound += 1; requestAnimationFrame(again.bind(this)) }
+  requestAnimationFrame(again.bind(counts));
+  class Player { play() { requestAnimationFrame(() => { counts.method += 1; this.play() }) } }
+  new Player().play();
+"""
+WORKING = "new Worker(URL.createObjectURL(new Blob(['onmessage = postMessage'])));"
+
+
+@CLOCKS
+@pytest.mark.parametrize(
+    "script",
+    [
+        "",
+        f"const one = {WORKING} one.onmessage = () => one.postMessage(0); one.postMessage(0);",
+        "fragdex = { ready: (async () => { await wait(50); await frame(); await frame() })() };",
+        "fragdex = { seek: async () => { await bitmap(); await frame(); await frame() } };",
+    ],
+    ids=["alone", "beside a worker", "while ready waits", "while seek waits"],
+)
+def test_loops_of_any_kind_are_called_once_a_frame(staged, script, begin_frames):
+    """They do not see the frames that only a promise of the page is given."""
+    with staged(f"{LOOPS} {script}", begin_frames=begin_frames) as stage:
+        shown = []
         for i in range(5):
             stage.frame(i)
-            counts.append(stage.evaluate("frames"))
-    assert counts == [1, 2, 3, 4, 5]
+            shown.append(stage.evaluate("[...new Set(Object.values(counts))]"))
+    # before time 0 they have one frame, where the page awaits any
+    before = "ready" in script
+    assert shown == [[before + i + 1] for i in range(5)]
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +240,7 @@ def test_what_a_seek_answers_is_of_no_interest(staged):
         assert red_square(stage.frame(3))[0] == 10
 
 
-@CLOCKS
+@ONE_CLOCK
 @pytest.mark.parametrize("wait", WAITS)
 def test_ready_is_given_what_it_waits_for(staged, wait, begin_frames):
     script = f"window.fragdex = {{ ready: (async () => {{ {WAITS[wait]}; show(50) }})() }};"
@@ -215,7 +250,7 @@ def test_ready_is_given_what_it_waits_for(staged, wait, begin_frames):
             whole.append(stage.frame(i))
             # time 0 is when it is ready: nothing has moved before
             ms = instant_us(i, SMALL.fps) / 1000
-            clocks = [ms, 1_700_000_000_000 + int(ms), ms]
+            clocks = [i * 1000 / 30, 1_700_000_000_000 + int(ms), ms]
             assert stage.evaluate(TOLD) == pytest.approx(clocks, abs=0.01)
         assert stage.notes.console == []
     assert red_square(whole[0])[0] == 5

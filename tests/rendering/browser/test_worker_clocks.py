@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from fragdex.errors import PageFailed
 from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.plan import one_browser_notes
@@ -189,6 +190,46 @@ def test_what_a_worker_draws_is_seen_in_its_frame(script, begin_frames):
     assert lefts == [10 * i for i in range(3, 12)]
 
 
+GIVEN = """<!doctype html>
+<style>body {{ margin: 0; background: #fff }} canvas {{ display: block }}</style>
+<canvas width=320 height=180></canvas><script>
+const source = `onmessage = ({{ data }}) => {{
+  const pen = data.getContext("2d");
+  pen.fillStyle = "#f00";
+  const draw = () => {{
+    pen.clearRect(0, 0, 320, 180);
+    pen.fillRect(performance.now() / 10, 100, 40, 40);
+  }};
+  setTimeout(() => {{ draw(); setInterval(draw, 100) }}, {later});
+}}`;
+const worker = new Worker(URL.createObjectURL(new Blob([source])));
+const give = () => {{
+  const canvas = document.querySelector("canvas").transferControlToOffscreen();
+  worker.postMessage(canvas, [canvas]);
+}};
+{given}
+</script>"""
+
+
+@CLOCKS
+@pytest.mark.parametrize(
+    ("given", "later"),
+    [
+        ("give();", 300),
+        ("setTimeout(give, 300);", 0),
+        ("setTimeout(() => requestAnimationFrame(give), 250);", 0),
+    ],
+    ids=["at once", "in a timer", "in a frame"],
+)
+def test_a_canvas_is_seen_whenever_it_is_given_away(given, later, begin_frames):
+    """Nothing else on the page changes, before that or after."""
+    page, view = Page(GIVEN.format(given=given, later=later)), PageView(320, 180, Fraction(10))
+    with Stage(page, view, begin_frames=begin_frames) as stage:
+        pictures = [stage.frame(i) for i in range(10)]
+    first = 4  # a tick of the worker after it got the canvas
+    assert [red_square(one)[0] for one in pictures[first:]] == [10 * i for i in range(first, 10)]
+
+
 @pytest.mark.parametrize("slices", [1, 3])
 def test_a_page_that_a_worker_leads_is_the_same_in_slices(tmp_path, slices):
     page = Page(PAGE.format(script="setInterval(() => postMessage(1), 70);"))
@@ -199,3 +240,62 @@ def test_a_page_that_a_worker_leads_is_the_same_in_slices(tmp_path, slices):
         assert not one_browser_notes(film.notes.as_json())
         films.append(out.read_bytes())
     assert slices > 1 or films[0] == films[1]
+
+
+# (module (import "e" "m" (memory 1 1 shared)) (func (export "f") …)): adds 1 to the first word.
+ADDING = (
+    "0061736d01000000" "010401600000" "0209010165016d02030101" "03020100" "0705010166" "0000"
+    "0a0d010b0041004101fe1e02001a0b"
+)  # fmt: skip
+THREADS = """<!doctype html>META<body><script>
+const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
+const code = Uint8Array.from("ADDING".match(/../g), (byte) => parseInt(byte, 16));
+const script = new Blob([`onmessage = async ({ data: [code, memory] }) => {
+  const words = new Int32Array(memory.buffer);
+  const { instance } = await WebAssembly.instantiate(code, { e: { m: memory } });
+  Atomics.wait(words, 1, 0);
+  for (let i = 0; i < 1e5; i += 1) instance.exports.f();
+  Atomics.add(words, 2, 1);
+  Atomics.notify(words, 2);
+  postMessage([crossOriginIsolated, typeof SharedArrayBuffer]);
+  Atomics.wait(words, 3, 0); // for ever
+}`]);
+const words = new Int32Array(memory.buffer), told = [];
+const run = async () => {
+  if (!crossOriginIsolated) throw new Error("not isolated");
+  for (let i = 0; i < 4; i += 1) {
+    const worker = new Worker(URL.createObjectURL(script));
+    worker.onmessage = ({ data }) => told.push(String(data));
+    worker.postMessage([code, memory]);
+  }
+  await new Promise((done) => setTimeout(done, 20));
+  Atomics.store(words, 1, 1);
+  Atomics.notify(words, 1);
+  for (let n; (n = Atomics.load(words, 2)) < 4;) {
+    Atomics.notify(words, 1);
+    const pause = new Promise((done) => setTimeout(done, 1));
+    await Promise.race([Atomics.waitAsync(words, 2, n).value, pause]);
+  }
+  document.body.style.background = `rgb(${words[0] % 251}, 9, 9)`;
+};
+window.fragdex = { ready: run() };
+</script>"""
+
+
+def test_a_page_that_asks_shares_memory_with_threads():
+    """Threads of WebAssembly; those that wait for ever hold nothing up."""
+    page = THREADS.replace("ADDING", ADDING)
+    asking = Page(page.replace("META", '<meta name="fragdex:cross-origin-isolated">'))
+    runs = []
+    for _ in range(2):
+        with Stage(asking, SMALL) as stage:
+            runs.append([stage.frame(i) for i in range(4)])
+            assert stage.notes.console == []
+            assert stage.evaluate("words[0]") == 400_000
+            assert stage.evaluate("told") == ["true,function"] * 4
+    assert runs[0] == runs[1]
+    with (
+        pytest.raises(PageFailed, match="not isolated"),
+        Stage(Page(page.replace("META", "")), SMALL),
+    ):
+        pass

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 from PIL import Image
 
+from fragdex.rendering.browser.animated import is_animated
 from fragdex.rendering.browser.model import Notes, PageView
-from fragdex.rendering.browser.requests import is_animated
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.lint import lint
 from fragdex.rendering.messages import SliceMade

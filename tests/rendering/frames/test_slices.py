@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from fragdex.errors import BrowserGone, PageFailed
-from fragdex.rendering.browser.model import PageView, instant_us
+from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.outputs import Still
 from fragdex.rendering.plan import plan
 from fragdex.rendering.pool import ChildPool, PageSource, RenderProcess, join_slices
@@ -66,7 +66,7 @@ def test_every_frame_shows_its_number_and_its_time(tmp_path, fps):
     frames = list(decoded(out))
     assert len(frames) == film.frames
     for i, (time_, picture) in enumerate(frames):
-        at = instant_us(i, fps) // 100
+        at = round(i * 10_000 / fps)
         assert read_rows(picture) == [i, at, at, i]
         assert abs(time_ - i / fps) < Fraction(1, 10_000)
 
@@ -308,14 +308,17 @@ def test_nothing_is_left_of_a_process_whose_parent_was_killed(tmp_path, monkeypa
     while folder.owner() == tmp_path.owner() and "pytest" in str(folder):
         folder.chmod(0o711)
         folder = folder.parent
-    parent = subprocess.Popen(
-        [sys.executable, "-c", ALONE, str(tmp_path)], text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        env=os.environ | {"TMPDIR": str(tmp_path / "scratch")},
-    )  # fmt: skip
+    with (tmp_path / "stderr").open("wb") as words:
+        parent = subprocess.Popen(
+            [sys.executable, "-c", ALONE, str(tmp_path)], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words,
+            env=os.environ | {"TMPDIR": str(tmp_path / "scratch")},
+        )  # fmt: skip
     parent.stdin.write(numbers_page(Fraction(30)))
     parent.stdin.close()
-    child = int(parent.stdout.readline())
+    said = parent.stdout.readline()
+    assert said, f"it ended with {parent.wait()}: {(tmp_path / 'stderr').read_text()}"
+    child = int(said)
     below = processes_of(child)
     assert len(below) > 1
     assert list((tmp_path / "scratch").iterdir())

@@ -8,12 +8,14 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 from fontTools.ttLib.tables.TupleVariation import TupleVariation
 
 from fragdex.rendering.site import Folder, OpenAsset, Site
+from rendering.page_media.films import RATE, wav
 
 LANES = Path(__file__).parent / "lanes"
 LIBRARIES = Path(__file__).parents[1] / "page_media" / "node" / "node_modules"
@@ -60,6 +62,8 @@ class Lanes(Site):
             return OpenAsset(io.BytesIO(self._page), "text/html; charset=utf-8")
         if path == "compiled.js":
             return OpenAsset(io.BytesIO(compiled(SVELTE)), "text/javascript")
+        if path == "silence.wav":
+            return OpenAsset(io.BytesIO(wav(np.zeros(3 * RATE))), "audio/wav")
         if path == "widths.ttf":
             return OpenAsset(io.BytesIO(font()), "font/ttf")
         if path.startswith("lib/"):

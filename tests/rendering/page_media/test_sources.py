@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from fractions import Fraction
 from urllib.parse import parse_qs, urlsplit
@@ -13,6 +14,7 @@ import pytest
 from fragdex.errors import SourceError
 from fragdex.rendering.page_media.medium import Medium
 from fragdex.rendering.page_media.opening import Opener, OutsideSource
+from fragdex.rendering.page_media.player import Answers
 from fragdex.rendering.site import Answer, Blocked, Folder, Page
 from rendering.page_media.films import RATE, beeps, number_at, numbered, onsets
 
@@ -65,6 +67,24 @@ def test_a_picture_an_hour_into_a_film_costs_one_read(show):
     assert len(outside.asked) == 1
     [(_, first, last)] = outside.asked
     assert last - first < len(film) / 100
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("data:audio/wav;base64,", False),
+        ("data:,", False),
+        ("DATA:audio/mpeg, ", False),
+        ("data:audio/wav;base64", True),
+        ("data:audio/wav;base64,UklGRg==", True),
+        ("empty.wav", True),
+    ],
+)
+def test_only_sound_that_was_to_be_is_missed(url, told):
+    answers = Answers(Opener(Page("<h1>")))
+    asked = json.dumps({"url": url}).encode()
+    assert answers.answer("http://site.localhost/facts", asked).status == 404
+    assert bool(answers.refused) == told
 
 
 def test_what_may_not_be_asked_for_is_told(show):

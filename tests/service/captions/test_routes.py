@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 
+from fragdex.muxing.captions import parse_webvtt
 from fragdex.service.records.identifiers import md5_text
 from muxing.test_captions_text import SRT, VTT
 
@@ -98,3 +99,27 @@ def test_no_bytes_are_complete_at_once(client):
 def test_POST_of_what_breaks_a_rule(client, fields, status):
     body = {"md5": "0" * 32, "filename": "a.vtt", "byte_size": 1, **fields}
     assert client.post(FILES, json=body).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("text", "filename", "cues"),
+    [
+        (VTT, "c.vtt", 2),
+        (SRT, "c.srt", 3),
+        (JSON, "c.json", 1),
+        ("", "c.vtt", 0),
+        ('{"segments": [{"start": 0, "end": 0, "text": "\\ud800\\n\\n--> <"}]}', "d.json", 1),
+    ],
+)
+def test_what_is_accepted_is_given_as_webvtt(server, text, filename, cues):
+    client, data = server.client, text.encode()
+    path = f"{FILES}/{announce(client, data, filename).json()['id']}"
+    if data:
+        assert client.get(f"{path}.vtt").json()["state"] == "created"
+        client.post(f"{path}/upload", content=data).raise_for_status()
+    answer = client.get(f"{path}.vtt")
+    assert answer.headers["content-type"] == "text/vtt; charset=utf-8"
+    assert len(parse_webvtt(answer.content)) == cues
+    again = {"If-None-Match": answer.headers["etag"]}
+    assert client.get(f"{path}.vtt", headers=again).status_code == 304
+    assert server.stranger.get(f"{path}.vtt").status_code == 404

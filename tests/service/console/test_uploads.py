@@ -19,6 +19,35 @@ DROP = """
   }
 }
 """
+# The page keeps as much room as its list of uploads is high, from the next frame on.
+ROOM_IS_KEPT = """
+() => getComputedStyle(document.documentElement).getPropertyValue("--tray")
+  === `${document.querySelector("#tray").offsetHeight}px`
+"""
+# Controls that cannot be pressed once they are scrolled to, or at the end of the view.
+COVERED = """
+() => {
+  const inside = (one) => {
+    const { left, right, top, bottom } = one.getBoundingClientRect();
+    const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+    return document.elementFromPoint(x, y); // null: outside of the window
+  };
+  const all = [...document.querySelectorAll("main button, main summary, main td a")]
+    .filter((one) => one.checkVisibility() && !one.closest("[aria-hidden=true]"));
+  const wrong = [];
+  scrollTo(0, document.documentElement.scrollHeight);
+  const still = all.filter((one) => !one.closest("#said")); // what does not scroll by itself
+  for (const one of still) {
+    if (inside(one)?.closest("#tray")) wrong.push(`at the end: ${one.textContent}`);
+  }
+  for (const one of all) {
+    one.scrollIntoView({ block: "nearest" });
+    const hit = inside(one);
+    if (!one.contains(hit)) wrong.push(`${one.textContent}: ${hit?.outerHTML.slice(0, 80)}`);
+  }
+  return [all.map((one) => one.textContent), wrong];
+}
+"""
 
 
 def test_what_is_dropped_goes_where_it_belongs_and_the_film_stays(opened, film):
@@ -39,6 +68,37 @@ def test_what_is_dropped_goes_where_it_belongs_and_the_film_stays(opened, film):
         "fragmented.talk.vtt": ("caption", "ready"),
         "mark.svg": ("image", "ready"),
     }
+
+
+def test_the_list_of_uploads_covers_nothing_that_can_be_pressed(opened, film):
+    page = opened.page
+    opened.send(film.fragmented)
+    texts = [
+        {"name": f"{n}.vtt", "mimeType": "text/vtt", "buffer": f"{CAPTIONS}\n{n}".encode()}
+        for n in range(8)
+    ]
+    page.set_input_files("#file", texts)
+    page.wait_for_function(
+        "() => document.querySelectorAll('#tray button').length === 8"
+        " && !document.querySelector('#tray progress')"
+    )
+    for view, wanted in (("Captions", {"Download", "Rename", "Delete"}), ("", {"Delete", "Edit"})):
+        if view:
+            opened.view(view)
+        else:
+            page.evaluate("history.back()")
+            page.locator("#film[data-state=ready]").wait_for()
+            page.locator("#said li").first.wait_for()
+        for width, height in ((390, 700), (1280, 700), (1280, 460)):
+            page.set_viewport_size({"width": width, "height": height})
+            page.wait_for_function(ROOM_IS_KEPT)
+            names, covered = page.evaluate(COVERED)
+            assert covered == [], (view, width, height, covered)
+            assert wanted <= set(names)
+    for button in page.locator("#tray").get_by_role("button", name="Dismiss").all()[::-1]:
+        button.click()
+    space = "parseFloat(getComputedStyle(document.querySelector('main')).paddingBottom)"
+    page.wait_for_function(f"() => {space} < 100")  # no room is kept for what is not there
 
 
 @pytest.fixture

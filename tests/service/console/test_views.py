@@ -10,7 +10,7 @@ from fragdex.service.records.keys import ADMIN, create_key
 from service.console.conftest import Opened
 from service.serving import API, client_of
 from service.transcriptions.working import SPEECH
-from service.working import announced, events_of, fixture_bytes, uploaded
+from service.working import announced, fixture_bytes, uploaded
 
 pytestmark = pytest.mark.slow
 
@@ -127,6 +127,14 @@ def test_speech_is_transcribed_and_the_spoken_word_is_marked(opened):
     with page.expect_download() as coming:
         row.get_by_role("button", name="Download json").click()
     assert json.loads(coming.value.path().read_text())["word_segments"]
+    # another upload of the same bytes has them too
+    data = (SPEECH / "pauses-flac.mp4").read_bytes()
+    new = {"filename": "again.mp4", "type": "video", "byte_size": len(data)}
+    id = opened.served.client.post(f"{API}/files", json=new).json()["id"]
+    opened.served.client.post(f"{API}/files/{id}/upload", content=data)
+    page.goto(f"{opened.served.url}/files/{id}")
+    page.get_by_text("The same bytes as speech.mp4").wait_for()
+    word.first.wait_for()
 
 
 def test_what_failed_is_listed_with_its_problem_and_tried_again(opened):
@@ -158,18 +166,49 @@ def test_what_failed_is_listed_with_its_problem_and_tried_again(opened):
     client.delete(f"{API}/files/{record['id']}")
 
 
-def test_a_film_without_its_index_is_repaired(opened):
+def test_a_film_without_its_index_is_repaired(opened, tmp_path):
+    """By a button, and what a view then shows is what the records say, after a reload too."""
     page, client = opened.page, opened.served.client
     uploaded(client, fixture_bytes("moov-last.mp4"), "GX010001.MP4", **FILM)
-    broken = uploaded(client, fixture_bytes("cut-moov-last.mp4"), "GX010002.MP4", **FILM)
-    events_of(client, f"/files/{broken['id']}/progress")
-    page.get_by_role("link", name="GX010002.MP4").first.click()
-    page.get_by_role("button", name="Repair").click()
-    page.get_by_text("avc1.64000A: 50 samples, 50 of them proved, 2.0 s").wait_for()
-    assert "nothing lost" in page.locator("#repair-result").inner_text()
-    page.get_by_role("link", name="Open the repaired video").click()
+    (tmp_path / "GX010002.MP4").write_bytes(fixture_bytes("cut-moov-last.mp4"))
+    opened.choose(tmp_path / "GX010002.MP4")
+    tray = page.locator(".upload", has_text="GX010002.MP4")
+    tray.get_by_role("button", name="Repair").wait_for()
+    told = tray.inner_text()
+    assert not re.search("/|POST|fragdex", told), "a button, and no route"
+    tray.get_by_role("button", name="Repair").click()
+    page.get_by_role("heading", level=1, name="GX010002.MP4").wait_for()
+    made = page.locator("#repair-state").get_by_role("link", name="GX010002.repaired.mp4")
+    made.wait_for()
+    shown = page.locator("#repairing").inner_text()
+    assert "nothing lost" in shown
+    assert "avc1.64000A: 50 samples, 50 of them proved, 2.0 s" in shown
+    assert page.get_by_role("button", name="Repair").is_hidden()
+    page.reload()
+    made.wait_for()
+    assert page.locator("#repairing").inner_text() == shown
+
+    listed = client.get(f"{API}/files/{page.url.rpartition('/')[2]}/repairs").json()
+    (record,) = listed["repairs"]
+    going = {**record, "status": "repairing", "progress": 0.4, "repaired_file_id": None}
+    failed = {**going, "status": "failed", "problem": {"detail": "no sample was found"}}
+    answer = {**listed, "repairs": [going]}
+    page.route("**/repairs?*", lambda route: route.fulfill(json=answer))
+    page.reload()
+    page.get_by_text("Repairing: 40 %.").wait_for()
+    assert page.get_by_label("Repairing").get_attribute("value") == "0.4"
+    answer["repairs"] = [failed]
+    page.get_by_text("No sample was found").wait_for()
+    # an earlier one that is complete counts more
+    answer["repairs"] = [{**failed, "id": "x"}, record]
+    made.click()
     page.get_by_role("heading", name="GX010002.repaired.mp4").wait_for()
     page.locator("#film[data-state=ready]").wait_for()
+    client.delete(f"{API}/files/{record['repaired_file_id']}")
+    page.goto(f"{opened.served.url}/files/{record['file_id']}")
+    page.get_by_text("the repaired one has been deleted").wait_for()
+    page.get_by_role("button", name="Repair").wait_for()
+    opened.wrong.clear()  # the browser tells of the 404
 
 
 def test_keys_are_made_rotated_and_revoked(opened, browser):
@@ -276,6 +315,37 @@ def test_images_and_captions_are_listed_fetched_and_deleted(opened):
     row.get_by_role("button", name="Delete").click()
     row.get_by_role("button", name="Delete for good").click()
     row.wait_for(state="detached")
+
+
+def test_captions_are_found_by_name_and_many_go_at_once(opened):
+    page, client = opened.page, opened.served.client
+    names = ["Holiday.en.vtt", "holiday.de.vtt", "talk.vtt"]
+    for name in names:
+        uploaded(client, f"WEBVTT\n\nNOTE {name}\n".encode(), name, "caption_files")
+    opened.view("Captions")
+    rows = page.locator("tbody tr")
+    page.get_by_role("searchbox").fill("HOLIDAY")
+    page.wait_for_url("**/captions?q=HOLIDAY")
+    rows.filter(has_text="talk.vtt").wait_for(state="detached")
+    assert rows.count() == 2
+    page.reload()
+    page.get_by_role("button", name="Select").click()
+    for name in names[:2]:
+        page.get_by_label(f"Select {name}", exact=True).check()
+    page.get_by_role("button", name="Delete 2").click()
+    page.get_by_text("No name of those that are loaded matches.").wait_for()
+    page.get_by_role("button", name="Undo").click()
+    rows.filter(has_text=names[0]).wait_for()
+    page.get_by_role("button", name="Select").click()
+    page.get_by_label(f"Select {names[1]}", exact=True).check()
+    page.get_by_role("button", name="Delete 1").click()
+    page.get_by_role("searchbox").fill("")
+    rows.filter(has_text="talk.vtt").wait_for()
+    page.reload()  # who leaves has not undone it
+    rows.filter(has_text=names[0]).wait_for()
+    rows.filter(has_text=names[1]).wait_for(state="detached")
+    left = client.get(f"{API}/caption_files").json()["caption_files"]
+    assert {one["filename"] for one in left} & set(names) == {names[0], names[2]}
 
 
 def test_an_address_of_nothing_says_so(opened):

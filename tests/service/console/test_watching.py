@@ -6,19 +6,31 @@ import av
 import pytest
 
 import fragdex
+from fragdex.service.records.identifiers import instant, new_id
+from fragdex.service.records.tables import transcriptions
 from service.console import films
 from service.console.test_film import number_at, upload
 from service.serving import API
+from service.working import uploaded
 
 pytestmark = pytest.mark.slow
 
-CAPTIONS = """WEBVTT
+# SubRip as it is found: short hours and fractions, empty lines, tags, overrides, and a bare <.
+CAPTIONS = """1
+0:00:02,000 --> 00:00:05,0
+{\\an8}The <i>first</i> words & more
 
-00:02.000 --> 00:05.000
-The <i>first</i> words & more
+2
+00:00:05.5 --> 0:0:6,25
+<font color="#fff">if 5 < 6</font> then
 
-00:10.000 --> 00:14.000
+3
+00:00:10,000 --> 00:00:14,000
 Then others
+
+after an empty line
+
+00:00:14,000 --> 00:00:14,000
 """
 MINUTE = 60  # seconds
 MINUTES = 120
@@ -32,7 +44,7 @@ def captioned(opened, film):
     upload(opened.served, film.progressive)
     client = opened.served.client
     data = CAPTIONS.encode()
-    new = {"filename": "progressive.en.vtt", "type": "caption", "byte_size": len(data)}
+    new = {"filename": "progressive.en.srt", "type": "caption", "byte_size": len(data)}
     record = client.post(f"{API}/files", json=new).raise_for_status().json()
     client.post(f"{API}/files/{record['id']}/upload", content=data).raise_for_status()
     opened.open("progressive.mp4")
@@ -45,11 +57,14 @@ def captioned(opened, film):
 def test_what_is_said_leads_to_its_moment_and_is_corrected(captioned):
     page = captioned.page
     phrases = page.get_by_label("Phrases", exact=True)
+    assert phrases.locator(".text").all_text_contents() == [
+        "The first words & more", "if 5 < 6 then", "Then others\nafter an empty line", ""
+    ]  # fmt: skip
     phrases.get_by_text("Then others").click()
     assert captioned.shown() == (10, number_at(10))
     phrases.locator("[aria-current]", has_text="Then others").wait_for()
     page.get_by_label("Search the transcript").fill("FIRST")
-    page.get_by_text("1 of 2").wait_for()
+    page.get_by_text("1 of 4").wait_for()
     assert phrases.locator("li:visible").count() == 1
     page.get_by_label("Search the transcript").fill("")
     page.keyboard.press("Escape")
@@ -64,8 +79,13 @@ def test_what_is_said_leads_to_its_moment_and_is_corrected(captioned):
     newest = client.get(f"{API}/caption_files?limit=1").json()["caption_files"][0]
     assert newest["filename"] == "progressive.edited.vtt"
     cues = client.get(f"{API}/caption_files/{newest['id']}").text
-    assert "00:00:10.000 --> 00:00:14.000\nThen &lt;others&gt; --&gt; &amp; new\n" in cues
-    assert "The first words &amp; more" in cues
+    # what was not touched is as it was
+    assert cues == (
+        "WEBVTT\n\n00:00:02.000 --> 00:00:05.000\nThe <i>first</i> words &amp; more\n\n"
+        "00:00:05.500 --> 00:00:06.250\nif 5 &lt; 6 then\n\n"
+        "00:00:10.000 --> 00:00:14.000\nThen &lt;others&gt; --&gt; &amp; new\n\n"
+        "00:00:14.000 --> 00:00:14.000\n"
+    )
     # the newest are read first, also by who comes later
     page.reload()
     phrases.get_by_text("Then <others> --> & new").wait_for()
@@ -190,3 +210,45 @@ def test_a_seek_in_two_hours_asks_for_little(opened, film):
         assert len(ranges) <= MOST_REQUESTS
         spans = [map(int, one.removeprefix("bytes=").split("-")) for one in ranges]
         assert sum(last - first + 1 for first, last in spans) <= MOST_BYTES
+
+
+def transcription(served, file_id):
+    """A row as the worker leaves it."""
+    with served.context.database.write() as connection:
+        connection.execute(
+            transcriptions.insert().values(
+                id=new_id(), tenant_id=served.tenant, file_id=file_id, track_id=2,
+                status="complete", engine="pocketsphinx", language="en", work_slice_ms=30_000,
+                duration_ms=1000, slices=1, words=0, created_at=instant(), completed_at=instant(),
+            )
+        )  # fmt: skip
+
+
+def test_words_older_than_a_page_of_those_of_others_are_found(opened, film):
+    """The service lists 200 at once; a film's own captions and transcription came before them."""
+    served, client = opened.served, opened.served.client
+    own = upload(served, film.progressive)
+    opened.open("progressive.mp4")  # once it is processed
+    opened.page.get_by_role("link", name="Library").first.click()
+    other = client.post(f"{API}/isobmff_files", json={"filename": "o", "md5": "0" * 32}).json()
+    name = "progressive.fr.srt"
+    first = uploaded(client, CAPTIONS.encode(), name, "caption_files")
+    transcription(served, own)
+    made = [first["id"]]
+    for number in range(201):
+        transcription(served, other["id"])
+        words = f"WEBVTT\n\nNOTE {number}\n".encode()
+        made.append(uploaded(client, words, f"{number}.vtt", "caption_files")["id"])
+    try:
+        opened.requests.clear()
+        opened.open("progressive.mp4")
+        choice = opened.page.get_by_label("Captions", exact=True)
+        choice.locator("option", has_text="fr").wait_for(state="attached")
+        choice.locator("option", has_text="Transcription · en").wait_for(state="attached")
+        listed = [one.url for one in opened.requests if "limit=200" in one.url]
+        assert len([url for url in listed if "type=caption" in url]) == 2
+    finally:
+        for id in made:
+            client.delete(f"{API}/caption_files/{id}")
+        for one in client.get(f"{API}/transcriptions?limit=200").json()["transcriptions"]:
+            client.delete(f"{API}/transcriptions/{one['id']}")

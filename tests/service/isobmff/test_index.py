@@ -370,7 +370,7 @@ def test_a_verified_seek_looks_at_the_pictures(client, new_file, monkeypatch, fo
     asked = {"time_ms": 1700, "track": 1, "verified": True}
     missing = client.get(seek, params=asked)
     assert missing.status_code == 409
-    assert missing.json()["type"].endswith("not-ready")
+    assert missing.json()["type"].endswith("bytes-missing")
     track = {"file_id": file["id"], "track_id": 1, "type": "video", "byte_size": len(film)}
     assert client.post(f"{API}/isobmff_tracks", json=track).status_code == 201
     upload = f"{API}/isobmff_tracks/{file['id']}/1/upload"

@@ -83,6 +83,7 @@ def test_a_watcher_that_slept_leaves_alone_what_another_has_put_back(yard, aband
             return states
 
         over = False
+        owners = engine.owners
         resume = engine.resume
 
     workers.take_over(database, Slept(), "me", 0)
@@ -94,6 +95,7 @@ def watcher_that_stops(engine):
     """An engine that fails whoever holds the lock."""
 
     class Stops:
+        owners = engine.owners
         states = engine.states
 
         def resume(self, *_):

@@ -175,7 +175,7 @@ def test_bytes_live_as_long_as_a_record_uses_them(database, store, tenants):
     run_state_machine_as_test(
         machine(database, store, tenants),
         settings=settings(
-            max_examples=15,
+            max_examples=settings.default.max_examples // 4,
             stateful_step_count=20,
             deadline=None,
             suppress_health_check=list(HealthCheck),

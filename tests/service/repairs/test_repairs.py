@@ -71,7 +71,12 @@ def test_an_upload_without_its_index_names_a_film_like_it_and_is_repaired(workin
     assert (again.status_code, again.json()["id"]) == (200, record["id"])
     place = f"{API}/repairs/{record['id']}"
     assert record in client.get(f"{API}/repairs?status=complete").json()["repairs"]
-    assert working.stranger.get(place).status_code == 404
+    own = f"{API}/files/{broken['id']}/repairs"
+    assert client.get(own).json() == {"repairs": [record], "next_cursor": None}
+    assert client.get(f"{own}?status=failed").json()["repairs"] == []
+    assert client.get(f"{API}/files/{good['id']}/repairs").json()["repairs"] == []
+    for nothing in (place, own):
+        assert working.stranger.get(nothing).status_code == 404
     assert client.delete(place).status_code == 204
     assert client.get(place).status_code == 404
     assert client.get(f"{API}/files/{file_id}/index").status_code == 200, "the repaired file stays"

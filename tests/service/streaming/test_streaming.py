@@ -1,6 +1,7 @@
 """Files as players want them: HLS, DASH, clips and pictures of a stored film."""
 
 import io
+import threading
 
 import av
 import obstore
@@ -9,7 +10,9 @@ import sqlalchemy as sa
 from PIL import Image
 
 import fragdex
+from fragdex.errors import StoreFull
 from fragdex.service.records import tables
+from fragdex.service.web.routing import OTHER_NAMES
 from fragdex.testing import check_bmff, check_dash, check_hls
 from service.console import films
 from service.serving import API, serving
@@ -108,7 +111,7 @@ def test_the_same_from_the_other_family(working, film):
 def test_a_clip_is_that_of_extract(working, film):
     """Tracks are files of their own in the store; the clip is as if they were one."""
     path, place, _ = film
-    answer = working.client.get(f"{place}/clip.mp4?start=1.4&end=2.2")
+    answer = working.client.get(f"{place}/clip.mp4?start_ms=1400&end_ms=2200")
     assert answer.status_code == 200
     assert check_bmff(answer.content) == []
     source = path.read_bytes()
@@ -128,12 +131,12 @@ def test_a_clip_is_that_of_extract(working, film):
 
 def test_a_clip_of_some_tracks_and_one_in_fragments(working, film):
     _, place, _ = film
-    only = working.client.get(f"{place}/clip.mp4?start=1.4&end=2.2&tracks=1,3").content
+    only = working.client.get(f"{place}/clip.mp4?start_ms=1400&end_ms=2200&tracks=1,3").content
     assert [track.kind for track in fragdex.index(only).tracks] == ["video", "audio"]
-    missing = working.client.get(f"{place}/clip.mp4?start=1.4&end=2.2&tracks=9")
+    missing = working.client.get(f"{place}/clip.mp4?start_ms=1400&end_ms=2200&tracks=9")
     assert (missing.status_code, "no track 9" in missing.text) == (404, True)
     assert working.client.get(f"{place}/clip.mp4?tracks=a").status_code == 422
-    loose = working.client.get(f"{place}/clip.mp4?start=1.4&end=2.2&exact=false").content
+    loose = working.client.get(f"{place}/clip.mp4?start_ms=1400&end_ms=2200&exact=false").content
     assert b"moof" in loose
     assert [number for _, number in numbers(loose)][:20] == list(range(35, 55))
 
@@ -168,22 +171,55 @@ def test_a_thumbnail_is_the_key_frame_or_the_very_picture(working, film):
         pixels = Image.open(io.BytesIO(answer.content)).convert("L").load()
         return sum(int(pixels[16 + 32 * n, 30] > 127) << (9 - n) for n in range(films.BLOCKS))
 
-    assert shown("t=1.9") == 50  # a key picture a second
-    assert shown("t=1.9&exact=true") == 47
-    small = working.client.get(f"{place}/thumbnail.jpg?t=1.6&w=64")
+    assert shown("time_ms=1900") == 50  # a key picture a second
+    assert shown("time_ms=1900&exact=true") == 47
+    small = working.client.get(f"{place}/thumbnail.jpg?time_ms=1600&w=64")
     assert small.headers["content-type"] == "image/jpeg"
     assert Image.open(io.BytesIO(small.content)).size == (64, 36)
     # the same key frame: found, not made again
-    again = working.client.get(f"{place}/thumbnail.jpg?t=2.1&w=64")
+    again = working.client.get(f"{place}/thumbnail.jpg?time_ms=2100&w=64")
     assert again.headers["etag"] == small.headers["etag"]
     assert again.headers["repr-digest"] == small.headers["repr-digest"]
     assert working.client.get(f"{place}/thumbnail.gif").status_code == 404
-    assert working.client.get(f"{place}/thumbnail.jpg?t=nan").status_code == 422
+    assert working.client.get(f"{place}/thumbnail.jpg?time_ms=nan").status_code == 422
+
+
+EARLIER = [
+    ("clip.mp4", {"start": "1.4", "end": "2.2"}, {"start_ms": "1400", "end_ms": "2200"}),
+    ("clip.mp4", {"start": "0.0405", "end": "1e0"}, {"start_ms": "40.5", "end_ms": "1000"}),
+    ("thumbnail.png", {"t": "1.9", "exact": "true"}, {"time_ms": "1900", "exact": "true"}),
+    ("storyboard.vtt", {"every": "2", "w": "64"}, {"every_ms": "2000", "w": "64"}),
+    ("storyboard/0.jpg", {"every": "2", "w": "64"}, {"every_ms": "2000", "w": "64"}),
+]
+
+
+def test_every_earlier_name_is_among_them():
+    assert {name for _, query, _ in EARLIER for name in query} >= set(OTHER_NAMES)
+
+
+@pytest.mark.parametrize(("below", "earlier", "now"), EARLIER)
+def test_earlier_names_are_taken_in_their_unit(working, film, below, earlier, now):
+    """They mean what the names of the document mean; both at once, and wrong values, are 422."""
+    _, place, _ = film
+
+    def get(query):
+        return working.client.get(f"{place}/{below}", params=query)
+
+    assert get(now).status_code == 200
+    assert get(earlier).content == get(now).content
+    for name in earlier.keys() & OTHER_NAMES:
+        new = OTHER_NAMES[name][0]
+        both = get({**now, name: earlier[name]})
+        assert (both.status_code, both.json()["errors"][0]["parameter"]) == (422, new)
+        for wrong in ("", "x", "nan", "inf", "-1", "1e999999"):
+            assert get({**earlier, name: wrong}).status_code == 422, wrong
+    # where nothing has such a time, its earlier name is unknown too
+    assert working.client.get(f"{place}?start=1").status_code == 422
 
 
 def test_a_storyboard_names_its_sheets(working, film):
     _, place, token = film
-    asked = f"every=1&w=64&columns=2&rows=2&token={token}"
+    asked = f"every_ms=1000&w=64&columns=2&rows=2&token={token}"
     board = working.anyone.get(f"{place}/storyboard.vtt?{asked}")
     assert board.headers["content-type"].startswith("text/vtt")
     parts = [line for line in board.text.splitlines() if "#xywh" in line]
@@ -192,7 +228,7 @@ def test_a_storyboard_names_its_sheets(working, film):
     sheet = working.anyone.get(f"{place}/{parts[-1].partition('#')[0]}")
     assert sheet.status_code == 200
     assert Image.open(io.BytesIO(sheet.content)).size == (128, 72)
-    assert working.client.get(f"{place}/storyboard/9.jpg?every=1&w=64").status_code == 404
+    assert working.client.get(f"{place}/storyboard/9.jpg?every_ms=1000&w=64").status_code == 404
     assert working.client.get(f"{place}/storyboard/vtt.jpg").status_code == 404
 
 
@@ -217,7 +253,7 @@ def test_a_file_as_it_came_is_served_before_anything_is_made_of_it(tmp_path):
         record = uploaded(served.client, path.read_bytes(), "film.mp4", "files", type="video")
         place = f"{API}/files/{record['id']}"
         assert served.client.get(f"{place}/hls/master.m3u8").text.count("TYPE=AUDIO") == 1
-        clip = served.client.get(f"{place}/clip.mp4?start=1&end=2").content
+        clip = served.client.get(f"{place}/clip.mp4?start_ms=1000&end_ms=2000").content
         assert [number for _, number in numbers(clip)] == list(range(25, 50))
         missing = announced(served.client, b"not here", "a.mp4", "files", type="video")
         answer = served.client.get(f"{API}/files/{missing['id']}/hls/master.m3u8")
@@ -230,6 +266,37 @@ def test_a_file_as_it_came_is_served_before_anything_is_made_of_it(tmp_path):
         assert served.client.get(f"{place}/clip.mp4").status_code == 404
         with served.context.database.read() as connection:
             assert connection.scalars(sa.select(tables.blobs.c.sha256)).all() == []
+
+
+def test_players_of_a_file_that_is_not_made_yet_are_answered_without_a_thread(tmp_path):
+    """They ask for segment after segment: each by one look-up, as of a file that is made."""
+    path = tmp_path / "film.mp4"
+    films.film(path, 200)
+    asked = []
+
+    def note(connection, cursor, statement, *_):
+        # not the key, which is looked at again after some seconds, nor the housekeeping
+        in_thread = threading.current_thread().name.startswith("AnyIO")
+        if in_thread and tables.keys.name not in statement:
+            asked.append(statement)
+
+    with serving(tmp_path / "data") as served:
+        record = uploaded(served.client, path.read_bytes(), "film.mp4", "files", type="video")
+        place = f"{API}/files/{record['id']}/hls"
+        playlist = served.client.get(f"{place}/v1.m3u8").text
+        names = ["v1.m3u8", *(line for line in playlist.splitlines() if line.endswith(".m4s"))]
+        whole = [served.client.get(f"{place}/{name}", headers=WHOLE).content for name in names]
+        sa.event.listen(sa.engine.Engine, "before_cursor_execute", note)
+        try:
+            again = [served.client.get(f"{place}/{name}").content for name in names]
+        finally:
+            sa.event.remove(sa.engine.Engine, "before_cursor_execute", note)
+    assert again == whole
+    assert asked == []
+
+
+# a condition, which a thread looks at
+WHOLE = {"If-None-Match": '"another"'}
 
 
 def rows_of(served):
@@ -273,3 +340,34 @@ def watched(monkeypatch, asked, name):
         return real(*args, **kwargs)
 
     monkeypatch.setattr(obstore, name, noted)
+
+
+@pytest.mark.parametrize("where", ["the store", "the database"])
+def test_a_full_disk_fails_nothing_that_only_a_cache_needs(tmp_path, monkeypatch, where):
+    """What is made is what is made where there is room, twice: nothing of it was cached."""
+    path = tmp_path / "film.mp4"
+    films.film(path, 60, sound=True)
+    below = (
+        "faststart.mp4", "clip.mp4?start_ms=1000&end_ms=2000", "hls/master.m3u8",
+        "thumbnail.png?w=32", "peaks.json", "loudness", "storyboard.vtt", "storyboard/0.jpg",
+    )  # fmt: skip
+
+    def full(*_, **__):
+        raise StoreFull("no space is left")
+
+    with serving(tmp_path / "data") as served:
+        record = uploaded(served.client, path.read_bytes(), "film.mp4", "files", type="video")
+        place = f"{API}/files/{record['id']}"
+        with monkeypatch.context() as disk:
+            if where == "the store":
+                disk.setattr(type(served.context.store), "write", full)
+            else:
+                disk.setattr(type(served.context.database), "write", full)
+            without = [served.client.get(f"{place}/{one}") for one in [*below, *below]]
+            part = served.client.get(f"{place}/thumbnail.png?w=32", headers={"Range": "bytes=1-3"})
+        assert [answer.status_code for answer in without] == [200] * len(without)
+        assert (part.status_code, part.content) == (206, b"PNG")
+        assert rows_of(served) == 0
+        cached = [served.client.get(f"{place}/{one}") for one in [*below, *below]]
+        assert rows_of(served)
+        assert [one.content for one in without] == [one.content for one in cached]

@@ -154,6 +154,7 @@ class Site:
             headers={"Authorization": f"Bearer {key or self.key}"},
             trust_env=False,
             timeout=PATIENCE,
+            verify=False,
         )
 
     def age(self, days=2):

@@ -9,6 +9,7 @@ from PIL import Image
 import fragdex
 from fragdex.errors import EngineUnavailable
 from fragdex.rendering.browser.finding import find_engine
+from fragdex.service.app import HOUSEKEEPING
 from service.survival.processes import md5_of, until
 from service.transcriptions.working import SPEECH, sound_file
 from service.working import FIXTURES
@@ -129,7 +130,9 @@ def test_a_fault_of_ours_is_one_error_with_its_traceback(site):
         assert answer.status_code == 500
     child.end()
     lines = lines_of(child.log)
-    assert [text for level, text in lines if level == "ERROR"] == [
+    # housekeeping, which may be at its first round, misses the table, too
+    errors = [text for level, text in lines if level == "ERROR"]
+    assert [text for text in errors if not text.startswith(HOUSEKEEPING)] == [
         f"fault {answer.json()['instance']} [{answer.headers['x-request-id']}]"
     ]
     assert child.log.read_text().count("Traceback (most recent call last)") >= 1

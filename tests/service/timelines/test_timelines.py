@@ -62,11 +62,11 @@ def test_two_files_play_as_one(served, two):
         assert sum(1 for one in played.demux(video=0) if one.size) == 125
     whole = served.client.get(f"{place}/fragmented.mp4").content
     assert [n for _, n in numbers(whole)] == [*range(50), *range(75)]
-    clip = served.client.get(f"{place}/clip.mp4?start=1.8&end=2.2").content
+    clip = served.client.get(f"{place}/clip.mp4?start_ms=1800&end_ms=2200").content
     shown = [n for _, n in numbers(clip)]
     assert shown[:10] == [45, 46, 47, 48, 49, 0, 1, 2, 3, 4]
     assert served.client.get(f"{place}/dash/manifest.mpd").status_code == 200
-    still = served.client.get(f"{place}/thumbnail.png?t=3")
+    still = served.client.get(f"{place}/thumbnail.png?time_ms=3000")
     assert still.status_code == 200, still.text
     pixels = Image.open(io.BytesIO(still.content)).convert("L").load()
     # the second film's second 1

@@ -50,6 +50,26 @@ def test_the_default_engine_hears_sentences(transcriber, spoken):
     assert all(0 <= word["time_confidence"] <= 1 for word in document["word_segments"])
 
 
+def test_words_of_another_language_are_doubted(transcriber):
+    """The default engine writes English words for German and Spanish."""
+    if default_engine() != "moonshine":
+        pytest.skip("moonshine is not installed")
+    foreign = sound_file(transcriber.client, (SPEECH / "foreign-aac.mp4").read_bytes())
+    ended = transcriber.ended(transcriber.begin(foreign))
+    assert (ended["status"], ended["language"]) == ("complete", None)
+    document = transcriber.document(ended["id"])
+    assert {one["reason"] for one in document["doubted"]} == {"this does not sound like English"}
+    path = transcriber.path(f"/{ended['id']}.vtt")
+    cues = [
+        cue_times(transcriber.client.get(path, params=params).text)
+        for params in ({}, {"leave_out_doubted": "true"})
+    ]
+    assert len(cues[1]) < len(cues[0])
+    # whoever says which language it is knows it better
+    asked = transcriber.ended(transcriber.begin(foreign, language="en"))
+    assert asked["language"] == "en"
+
+
 def test_the_record_tells_how_it_was_heard(heard):
     assert (heard["engine"], heard["language"]) == (EACH_TEN_SECONDS, "en")
     assert heard["engine_version"]

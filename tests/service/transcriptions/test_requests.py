@@ -64,8 +64,12 @@ def test_the_first_audio_track_is_taken(client, film):
 def test_tracks_are_named_by_number_or_text(client, film, track):
     answer = client.post(AT, json={"file_id": film, "track_id": track})
     assert answer.json()["track_id"] == 2
-    answer = client.post(f"{API}/isobmff_files/{film}/transcribe", json={"trackId": track})
-    assert answer.json()["track_id"] == 2
+    for name in ("track_id", "trackId"):  # the latter is what published clients send
+        answer = client.post(f"{API}/isobmff_files/{film}/transcribe", json={name: track})
+        assert answer.json()["track_id"] == 2
+    both = {"track_id": track, "trackId": track}
+    refused = client.post(f"{API}/isobmff_files/{film}/transcribe", json=both)
+    assert "the same field" in refused.json()["detail"]
 
 
 def test_fields_that_are_refused_are_named(client, film):
@@ -86,6 +90,7 @@ def test_a_track_that_is_no_sound_or_not_there(client, film):
     assert errors(client.post(AT, json={"file_id": film, "track_id": 1}), 422) == ["#/track_id"]
     assert errors(client.post(AT, json={"file_id": film, "track_id": 7}), 404) == ["#/track_id"]
     assert errors(client.post(at, json={"trackId": 1}), 422) == ["#/trackId"]
+    assert errors(client.post(at, json={"track_id": 1}), 422) == ["#/track_id"]
     assert errors(client.post(at, json={"trackId": "7"}), 404) == ["#/trackId"]
     assert errors(client.post(f"{API}/files/{film}/transcribe", json={"trackId": "x"}), 422) == [
         "#/trackId"

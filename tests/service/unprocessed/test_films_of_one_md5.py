@@ -2,8 +2,11 @@
 
 import hashlib
 import io
+import re
 import uuid
+from base64 import b64encode
 from datetime import datetime, timedelta
+from itertools import pairwise
 from types import SimpleNamespace
 
 import av
@@ -236,6 +239,30 @@ PATHS = (
 )
 
 
+@pytest.mark.parametrize("path", [one for one in PATHS if one.startswith("isobmff")])
+def test_what_is_not_made_yet_is_not_over(server, path):
+    """An id that names an upload says what to do until it is an ISOBMFF file."""
+    data = fixture_bytes("hevc-aac.mp4", salt=uuid.uuid4().hex)
+    new = {"filename": "a.mp4", "type": "video", "byte_size": len(data)}
+    id = server.client.post(f"{API}/files", json=new).json()["id"]
+
+    def refusal(id, client=server.client):
+        answer = client.get(f"{API}/{path.format(id=id)}")
+        assert answer.status_code == 404
+        return answer.json()["action"], "retry-after" in answer.headers
+
+    assert refusal(id) == ("resend", False)
+    assert server.client.post(f"{API}/files/{id}/upload", content=data).is_success
+    assert server.client.get(f"{API}/files/{id}").json()["status"] == "processing"
+    assert refusal(id) == ("retry", True)
+    assert refusal(id, server.stranger) == refusal(str(uuid.uuid4())) == ("stop", False)
+    paths = server.client.get("/openapi.json").json()["paths"]
+    wanted = path.partition("?")[0].format(id=id)
+    told = [item["get"]["responses"]["404"] for template, item in paths.items() if "get" in item
+            and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), f"{API}/{wanted}")]  # fmt: skip
+    assert any("Retry-After" in one.get("headers", {}) for one in told), wanted
+
+
 @pytest.fixture
 def works(monkeypatch):
     """Grows by one whenever a film is transcoded."""
@@ -251,12 +278,52 @@ def uploaded(server, data, name):
     return id
 
 
-@pytest.mark.parametrize("name", ["frag-global-sidx-video.mp4", "faststart.mp4"])
-def test_the_second_upload_of_the_same_bytes_is_the_first_under_its_own_id(server, name, works):
+def in_chunks(server, data, name):
+    """The id of a film that came in three requests."""
+    new = {"filename": name, "type": "video", "byte_size": len(data)}
+    id = server.client.post(f"{API}/files", json=new).json()["id"]
+    places = [0, len(data) // 3, len(data) // 2, len(data)]
+    for start, stop in pairwise(places):
+        assert send(server.client, f"{API}/files/{id}", data, start, stop).is_success
+    return id
+
+
+def by_tus(server, data, name):
+    version = {"Tus-Resumable": "1.0.0"}
+    new = {
+        "Upload-Length": str(len(data)),
+        "Upload-Metadata": f"filename {b64encode(name.encode()).decode()}",
+    }
+    url = server.client.post(f"{API}/tus", headers=version | new).headers["Location"]
+    part = {"Content-Type": "application/offset+octet-stream", "Upload-Offset": "0"}
+    assert server.client.patch(url, content=data, headers=version | part).status_code == 204
+    return url.rpartition("/")[2]
+
+
+def by_draft(server, data, name):
+    new = {"Upload-Complete": "?1", "Content-Disposition": f'inline; filename="{name}"'}
+    answer = server.client.post(f"{API}/uploads", content=data, headers=new)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"]
+
+
+@pytest.mark.parametrize(
+    ("name", "again"),
+    [
+        ("faststart.mp4", uploaded),
+        ("frag-global-sidx-video.mp4", uploaded),
+        ("frag-global-sidx-video.mp4", in_chunks),
+        ("frag-global-sidx-video.mp4", by_tus),
+        ("frag-global-sidx-video.mp4", by_draft),
+    ],
+)
+def test_the_second_upload_of_the_same_bytes_is_the_first_under_its_own_id(
+    server, name, again, works
+):
     """It has every record that the docs promise under its id, and is not processed again."""
     data, ids = fixture_bytes(name, salt=uuid.uuid4().hex), []
-    for n in range(2):
-        ids.append(uploaded(server, data, f"{n}.mp4"))
+    for n, way in enumerate((uploaded, again)):
+        ids.append(way(server, data, f"{n}.mp4"))
         process(server, ids[-1])
     assert len(works) == (name == "faststart.mp4")
     for path in PATHS:

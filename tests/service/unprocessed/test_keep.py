@@ -112,8 +112,8 @@ def test_all_that_is_made_of_tracks_is_the_same(working, tracks_alone):
         for line in both(f"hls/{name}").splitlines():
             if line and not line.startswith("#"):
                 both(f"hls/{line}")
-    both("clip.mp4?start=0.5&end=1.5")
-    both("thumbnail.jpg?t=1")
+    both("clip.mp4?start_ms=500&end_ms=1500")
+    both("thumbnail.jpg?time_ms=1000")
     both("peaks.json")
 
 

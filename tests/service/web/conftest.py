@@ -38,7 +38,8 @@ class Thing(BaseModel):
 def get_bytes(request: Request, caller: Asking):
     """Stored bytes."""
     md5, sha256 = hashlib.md5(BYTES).digest(), hashlib.sha256(BYTES).digest()
-    return media_of(request, StoredBytes(KEY, len(BYTES), md5, sha256, "video/mp4"))
+    key = getattr(request.app.state, "key_of_bytes", KEY)
+    return media_of(request, StoredBytes(key, len(BYTES), md5, sha256, "video/mp4"))
 
 
 @router.post("/test/things", status_code=201, dependencies=[Depends(idempotency_key)])

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import forkserver
 from service.serving import client_of
 
 
@@ -100,9 +102,9 @@ def test_serve_where_others_can_reach_it_wants_a_key_first(tmp_path):
         end(process)
 
 
-@pytest.mark.true_start
 def test_keys_are_made_listed_and_revoked(tmp_path):
-    creation = fragdex("key", "create", "--tenant", "acme", "--name", "ann", "--data", tmp_path)
+    with forkserver.turned_off():
+        creation = fragdex("key", "create", "--tenant", "acme", "--name", "ann", "--data", tmp_path)
     assert creation.returncode == 0
     key = creation.stdout.splitlines()[-1]
     secret, key_id = re.fullmatch(r"(ef_[^_]+)_(.+)", key).groups()
@@ -324,3 +326,27 @@ def test_serve_may_open_as_many_connections_as_the_system_allows(tmp_path):
         if process.poll() is None:
             process.kill()
             process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("command", "setting"), [("serve", "FRAGDEX_PORT"), ("worker", "FRAGDEX_WORKER_PORT")]
+)
+def test_a_port_in_use_is_found_before_anything_is_made(tmp_path, command, setting):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused = fragdex(command, "--data", tmp_path / "data", **{setting: str(port)})
+    assert refused.returncode == 2
+    assert f"port {port} is unavailable" in refused.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_database_that_is_not_there_is_named_with_what_was_said(tmp_path):
+    url = "postgres://media:secret@127.0.0.1:1/films"
+    refused = fragdex("serve", "--data", tmp_path, "--database-url", url, "--port", 0)
+    assert refused.returncode == 2
+    assert "127.0.0.1:1/films" in refused.stderr
+    assert "refused" in refused.stderr
+    assert "secret" not in refused.stderr
+    assert len(refused.stderr.splitlines()[-1]) < 400

@@ -20,7 +20,7 @@ VERBS = {
     "upload",
 }  # fmt: skip
 QUICK = settings(
-    max_examples=12,
+    max_examples=settings.default.max_examples // 4,
     deadline=None,
     derandomize=True,
     database=None,
@@ -529,3 +529,54 @@ def test_what_looks_like_an_escaped_NUL_is_kept(server):
     assert (answer.status_code, answer.json().get("probe_info")) == (201, probe_info)
     track = {**track, "track_id": 2, "probe_info": {"path": ["\0"]}}
     assert server.client.post(f"{API}/isobmff_tracks", json=track).status_code == 422
+
+
+# As published players read them: the words of a slice, captions, and one parameter of addresses
+# that pages fill in.
+SECONDS = {"Segment", "WordSegment", "MissingSpan", "DoubtedSpan"}
+OF_PAGES = {("/api/v1/transcode/{rendition}/{part}", "trackId")}
+TIME = re.compile(r"\b(?:start|end|time|every|from|to|at|begin|duration|t)\b")
+UNITS = ("_ms", "_at", "_seconds", "_days", "_hours", "_byte", "_bytes")
+
+
+def named(document):
+    """(where, name, schema) of every parameter of a query and every member of a schema."""
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            for one in operation.get("parameters", ()):
+                if one["in"] == "query":
+                    yield path, one["name"], {**one["schema"], **one}
+    for name, schema in document["components"]["schemas"].items():
+        for member, inner in schema.get("properties", {}).items():
+            yield name, member, inner
+
+
+def kinds_of(schema):
+    inner = schema.get("schema", schema)
+    some = [inner, *inner.get("anyOf", ())]
+    return {kind for one in some for kind in [one.get("type")] if isinstance(kind, str)}
+
+
+def test_times_have_their_unit_in_their_name(document):
+    """`start`, `t` and `time_ms` were three ways of one thing."""
+    bare = {
+        (where, name)
+        for where, name, schema in named(document)
+        if kinds_of(schema) & {"number", "integer"}
+        and TIME.search(name.replace("_", " ")) and not name.endswith(UNITS)
+        and "byte" not in schema.get("description", "") and where not in SECONDS
+    }  # fmt: skip
+    # bytes of a repair; ticks of an index, beside cts and dts
+    assert bare == {
+        ("RepairSpan", "start"), ("IndexSegment", "duration"), ("SeekAnswer", "duration")
+    }  # fmt: skip
+    assert {(where, name) for where, name, _ in named(document)} & {
+        ("SeekAnswer", "time_ms"), ("Gap", "start_ms"), ("NewRender", "from_ms")
+    }  # fmt: skip
+
+
+def test_a_name_means_one_thing(document):
+    """`exact` in one sentence, and a track by one name."""
+    said = {schema["description"] for _, name, schema in named(document) if name == "exact"}
+    assert len(said) == 1
+    assert {(where, name) for where, name, _ in named(document) if name == "trackId"} == OF_PAGES

@@ -21,9 +21,22 @@ FAST = {
     f"{API}/isobmff_files/{{id}}/seek",
     f"{API}/isobmff_files/md5/{{md5}}",
     f"{API}/isobmff_tracks/{{file_id}}/{{track_id}}",
+    f"{API}/isobmff_files/{{id}}/hls/{{playlist}}",
     f"{API}/isobmff_files/{{id}}/hls/{{rendition}}/{{part}}",
+    f"{API}/isobmff_files/{{id}}/dash/manifest.mpd",
 }
 """The routes that are asked below; other families have some by the same words."""
+
+TEXTS = ("hls/master.m3u8", "hls/v1.m3u8", "dash/manifest.mpd")
+CONDITIONS = (
+    {},
+    {"Range": "bytes=1-9"},
+    {"Range": "bytes=99999999-"},
+    {"Range": "bytes=1-9", "If-Range": '"other"'},
+    {"If-None-Match": "*"},
+    {"If-None-Match": '"other"'},
+    {"If-Match": '"other"'},
+)
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +104,12 @@ def requests(file_id):
         (f"{files}/hls/v1/1.m4s", {}),
         (f"{files}/hls/v1/init.mp4", {}),
         (f"{API}/isobmff_files/{other}/hls/v1/1024.m4s", {}),
+        *((f"{files}/{text}", headers) for text in TEXTS for headers in CONDITIONS),
+        (f"{files}/hls/master.m3u8?CMCD=bl%3D1", {}),
+        (f"{files}/hls/master.m3u8?start=1", {}),
+        (f"{files}/hls/manifest.mpd", {}),
+        (f"{files}/hls/v9.m3u8", {}),
+        (f"{API}/isobmff_files/{other}/hls/master.m3u8", {}),
     ]
 
 

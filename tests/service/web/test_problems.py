@@ -3,11 +3,16 @@
 import ast
 import json
 import re
+from functools import cache
 
 import pytest
 
 from fragdex import errors as kinds
-from fragdex.service.web.problems import HTTP, PROBLEMS, problem_of, row_of
+from fragdex.service.jobs.work import not_ready
+from fragdex.service.renders.model import RenderStatus
+from fragdex.service.transcriptions.model import TranscriptionStatus
+from fragdex.service.unprocessed.model import Problem
+from fragdex.service.web.problems import ACTIONS, HTTP, PROBLEMS, Action, problem_of, row_of
 from service.serving import API, serving
 
 
@@ -45,7 +50,8 @@ def test_no_member_of_our_own_takes_a_standard_name(root):
     """It would never be told: `status` is the number of the answer (RFC 9457, 3.1)."""
     taken = []
     for path in (root / "src" / "fragdex").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        text = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)) if "more=" in text else ():
             if isinstance(node, ast.keyword) and node.arg == "more":
                 named = node.value.keys if isinstance(node.value, ast.Dict) else []
                 names = {key.value for key in named if isinstance(key, ast.Constant)}
@@ -175,6 +181,154 @@ def test_what_breaks_a_rule_is_told_in_the_words_of_the_service(tmp_path):
     assert len(refused) > 100
     for answer in answers:
         assert answer.status_code < 500, answer.text
+        if answer.is_error:
+            agrees(answer)
         assert not [words for words in PYDANTIC if words in answer.text], answer.text
     assert refused[-1].json()["errors"][0]["header"] == "Idempotency-Key"
     assert refused[-2].json()["errors"][0]["header"] == "Upload-Metadata"
+
+
+# Where each action may stand. 403 and 401 say nothing but "another key", 500 and 501 nothing but
+# "not by a request", 429 and from 502 on nothing but "later".
+STATUSES = {
+    Action.RETRY: {404, 409, 429, 502, 503, 507},
+    Action.RESEND: {404, 408, 409, 422, 460},
+    Action.CHANGE: {400, 405, 406, 409, 412, 413, 415, 416, 422},
+    Action.PREPARE: {409, 413},
+    Action.AUTHORIZE: {401, 403},
+    Action.STOP: {400, 404, 409},
+    Action.REPORT: {500, 501},
+}
+
+
+def agrees(answer):
+    """Whether type, action, status and Retry-After of a problem say the same."""
+    told = answer.json() if hasattr(answer, "json") else json.loads(answer.body)
+    slug = told["type"].rpartition("#")[2]
+    (row,) = {row for row in (*PROBLEMS.values(), *HTTP.values()) if row.slug == slug}
+    assert (told["action"], told["status"]) == (row.action, row.status) == (
+        row.action, answer.status_code)  # fmt: skip
+    assert answer.status_code in STATUSES[row.action]
+    seconds = answer.headers.get("retry-after")
+    assert (seconds is not None) == (row.action == Action.RETRY), told
+    assert seconds is None or int(seconds) >= 1
+
+
+def test_every_action_is_described():
+    assert set(ACTIONS) == set(Action) == set(STATUSES)
+    by_status = {}
+    for row in (*PROBLEMS.values(), *HTTP.values()):
+        by_status.setdefault(row.status, set()).add(row.action)
+    for status in (401, 403, 429, 500, 501, 502, 503, 507):
+        assert len(by_status[status]) == 1, status
+
+
+@pytest.mark.parametrize("error", OURS, ids=lambda error: error.__name__)
+@pytest.mark.parametrize("seconds", [None, 0.2, 7])
+def test_what_to_do_agrees_with_type_status_and_Retry_After(error, seconds):
+    failure = error("it failed")
+    if isinstance(failure, kinds.ServiceError):
+        failure.retry_after = seconds
+    agrees(problem_of(failure))
+    saved = Problem.of({"error": error.__name__, "detail": "it failed"})
+    assert (saved.action, saved.status) == (row_of(error).action, row_of(error).status)
+
+
+CLASSES = {error.__name__: error for error in OURS}
+
+
+@cache
+def raised(root):
+    """Every place of the program where an error of the tree is made: (place, class, node)."""
+    return [*places_of(root)]
+
+
+def places_of(root):
+    name_of_one = re.compile(rf"\b(?:{'|'.join(CLASSES)})\b")
+    for path in sorted((root / "src" / "fragdex").rglob("*.py")):
+        if path.parent.name == "client":
+            continue  # it has a tree of its own
+        text = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)) if name_of_one.search(text) else ():
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "id", getattr(node.func, "attr", None))
+                if name in CLASSES:
+                    yield f"{path.relative_to(root)}:{node.lineno}", CLASSES[name], node
+            elif isinstance(node, ast.Dict) and [getattr(k, "value", None) for k in node.keys][
+                :1
+            ] == ["error"]:
+                name = getattr(node.values[0], "value", None)
+                if name in CLASSES:
+                    yield f"{path.relative_to(root)}:{node.lineno}", CLASSES[name], node
+
+
+AGAIN = re.compile(r"\b(?:send|sent|come|try|upload)\b[^;.,]{0,24}\bagain\b")
+FIRST = re.compile(r"\b(?:delete|revoke|enable|cancel|raise)\b.*")
+
+
+def test_every_place_that_raises_says_what_its_type_says(root):
+    """Words, members and seconds of each place against the action of its class."""
+    wrong, places = [], 0
+    for place, error, node in raised(root):
+        action, places = row_of(error).action, places + 1
+        text = " ".join(
+            one.value for one in ast.walk(node)
+            if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        )  # fmt: skip
+        named = {one.arg: one.value for one in getattr(node, "keywords", ())}
+        members = {key.value for key in getattr(named.get("more"), "keys", ()) if key is not None}
+        if "retry_after" in named and action != Action.RETRY:
+            wrong.append(f"{place}: {error.__name__} with retry_after is {action}")
+        if AGAIN.search(text) and action not in (Action.RETRY, Action.RESEND):
+            wrong.append(f"{place}: {error.__name__} says {text!r}, and is {action}")
+        if issubclass(error, kinds.Conflict) and FIRST.search(text) and action == Action.STOP:
+            wrong.append(f"{place}: {error.__name__} says {text!r}, and is {action}")
+        # who can wait for a state, or can no longer: a type of its own for each
+        if "state" in members and not issubclass(
+            error, (kinds.NotReady, kinds.RecordNotFound, kinds.Finished)
+        ):
+            wrong.append(f"{place}: {error.__name__} has a state")
+        if isinstance(node, ast.Dict) and action == Action.RETRY:
+            wrong.append(f"{place}: a record that failed for good cannot be {error.__name__}")
+    assert places > 250
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_result_that_is_not_there_is_being_made_or_will_never_be():
+    """One home decides it by the state; no other place raises NotReady by itself."""
+    for status in RenderStatus:
+        if status != RenderStatus.COMPLETE:
+            over = status in (RenderStatus.FAILED, RenderStatus.CANCELLED)
+            assert (type(not_ready("render", status)) is kinds.NeverReady) == over
+    for status in TranscriptionStatus:
+        if status != TranscriptionStatus.COMPLETE:
+            over = status == TranscriptionStatus.FAILED
+            assert (type(not_ready("transcription", status)) is kinds.NeverReady) == over
+
+
+def test_NotReady_is_raised_by_its_home_alone(root):
+    places = {place.rpartition(":")[0] for place, error, _ in raised(root)
+              if error is kinds.NotReady}  # fmt: skip
+    assert not places, "use jobs.work.not_ready"
+
+
+def test_the_document_says_when_to_come_again(client):
+    """A response that may be of the action `retry` has the field Retry-After, and no other has."""
+    document = client.get("/openapi.json").json()
+    schemas = document["components"]["schemas"]
+    assert set(schemas["ProblemAction"]["enum"]) == set(Action)
+    assert {"action", "type", "status", "title", "detail"} <= set(schemas["Problem"]["required"])
+    rows = [*PROBLEMS.values(), *HTTP.values()]
+    count = 0
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            for status, response in operation["responses"].items():
+                if "application/problem+json" not in response.get("content", {}):
+                    continue
+                titles = response["description"].split("; ")
+                retries = any(row.status == int(status) and row.action == Action.RETRY
+                              and row.title in titles for row in rows)  # fmt: skip
+                told = "Retry-After" in response.get("headers", {})
+                assert told == retries, f"{method} {path} {status}: {titles}"
+                count += told
+    assert count > 100

@@ -4,15 +4,20 @@ import base64
 import email.parser
 import email.policy
 import hashlib
+import os
 import socket
 import time
 
 import httpx
+import numpy as np
 import pytest
 
 from fragdex.errors import SourceUnavailable
+from fragdex.service.app import HOUSEKEEPING
 from fragdex.service.records.identifiers import md5_text
 from fragdex.service.store import open_store
+from fragdex.service.store.composing import Composition
+from fragdex.service.web import ranges
 from fragdex.service.web.ranges import MAX_PARTS
 from service.serving import serving
 from service.web.conftest import BYTES, KEY, router
@@ -22,15 +27,54 @@ ETAG = f'"{md5_text(hashlib.md5(BYTES).digest())}"'
 SIZE = len(BYTES)
 
 
-@pytest.fixture(scope="module", params=["disk", "objects"])
-def client(request, tmp_path_factory):
-    """The same bytes on the disk, and in an object store."""
+COMPOSED = "composed/test/bytes"
+# for each block: its made bytes, how many ranges follow, and how large each is
+BLOCKS = ((0, 1, 900), (64, 1, 300_000), (1, 1, 20_000), (0, 400, 500), (8, 3, 100_000), (9, 0, 0))
+
+
+def composed_in(store):
+    """Write the bytes as made ones and ranges of another object, between which others lie."""
+    whole, made, starts, sizes, at = bytearray(), b"", [], [], 0
+    for made_size, count, size in BLOCKS:
+        made += BYTES[at : at + made_size]
+        at += made_size
+        for _ in range(count):
+            whole += b"-" * 13
+            starts.append(len(whole))
+            sizes.append(size)
+            whole += BYTES[at : at + size]
+            at += size
+    counts = [count for _, count, _ in BLOCKS]
+    starts.append(len(whole))
+    sizes.append(SIZE - at)
+    counts[-1] += 1
+    store.write("blobs/test/whole", [bytes(whole) + BYTES[at:]])
+    columns = ([made_size for made_size, _, _ in BLOCKS], counts, starts, sizes)
+    record = Composition(
+        "blobs/test/whole", len(whole) + SIZE - at, made,
+        *(np.array(column, np.int64) for column in columns),
+    )  # fmt: skip
+    store.write(COMPOSED, [record.built()])
+
+
+@pytest.fixture(scope="module", params=["disk", "objects", "composed"])
+def served(request, tmp_path_factory):
+    """The same bytes on the disk, in an object store, and in pieces of another file."""
     with serving(tmp_path_factory.mktemp("ranges"), router) as served:
         if request.param == "objects":
             store = open_store("memory://")
             object.__setattr__(served.context, "store", store)
-        served.context.store.write(KEY, [BYTES])
-        yield served.client
+        if request.param == "composed":
+            composed_in(served.context.store)
+            served.app.state.key_of_bytes = COMPOSED
+        else:
+            served.context.store.write(KEY, [BYTES])
+        yield served
+
+
+@pytest.fixture
+def client(served):
+    return served.client
 
 
 def get(client, **headers):
@@ -65,6 +109,53 @@ def test_GET_of_a_range_is_206(client, asked, start, stop):
     assert answer.headers["content-range"] == f"bytes {start}-{stop - 1}/{SIZE}"
     assert answer.content == BYTES[start:stop]
     assert answer.headers["etag"] == ETAG
+
+
+def test_what_the_system_has_not_in_memory_is_read_for_the_answer(served, client):
+    composed = "key_of_bytes" in served.app.state._state
+    path = served.context.store.path("blobs/test/whole" if composed else KEY)
+    if path is None:
+        pytest.skip("no file")
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        for at in (0, SIZE // 2):
+            os.posix_fadvise(file.fileno(), at, SIZE // 4, os.POSIX_FADV_DONTNEED)
+            assert get(client).content == BYTES
+            assert get(client, Range=f"bytes={at}-{SIZE - 2}").content == BYTES[at : SIZE - 1]
+
+
+def edges():
+    """Where blocks and ranges of the composed bytes begin."""
+    at, places = 0, []
+    for made_size, count, size in BLOCKS:
+        places += [at, at + made_size]
+        at += made_size + count * size
+    return sorted({place for place in (*places, at) if 0 < place < SIZE})
+
+
+def test_GET_of_ranges_about_all_edges(client):
+    for edge in edges():
+        for start, stop in ((edge - 1, edge), (edge, edge + 1), (edge - 1, edge + 70_000)):
+            stop = min(stop, SIZE)
+            answer = get(client, Range=f"bytes={start}-{stop - 1}")
+            assert answer.content == BYTES[start:stop], (start, stop)
+
+
+def test_what_a_file_has_is_sent_by_the_kernel(served, client, monkeypatch):
+    """Composed or not, where it is in memory: no thread reads it."""
+    if served.context.store.path(KEY) is None and "key_of_bytes" not in served.app.state._state:
+        pytest.skip("no file")
+    assert get(client).content == BYTES
+
+    async def never(*_):
+        pytest.fail("a thread reads what is in memory")
+
+    monkeypatch.setattr(ranges, "run_at_store", never)
+    for asked in ("bytes=0-99", "bytes=100-300999", "bytes=700000-1700000", "bytes=5-9,800000-"):
+        start = int(asked[6:].partition("-")[0])
+        answer = get(client, Range=asked)
+        assert answer.status_code == 206
+        assert "," in asked or answer.content == BYTES[start:][: len(answer.content)]
 
 
 @pytest.mark.parametrize("asked", ["bytes=9-3", "lines=1-2", "bytes", "bytes=a-b", "bytes=-"])
@@ -183,6 +274,8 @@ def test_a_store_that_goes_away_during_an_answer_is_a_line_and_no_traceback(tmp_
             pytest.raises(httpx.RemoteProtocolError),
         ):
             answer.read()
-    loud = [one for one in caplog.records if one.levelname in ("WARNING", "ERROR", "CRITICAL")]
+    # the store is away for housekeeping, too, which may be at its first round
+    records = [one for one in caplog.records if one.threadName != HOUSEKEEPING]
+    loud = [one for one in records if one.levelname in ("WARNING", "ERROR", "CRITICAL")]
     assert [one.getMessage() for one in loud] == ["an answer broke off: the store does not answer"]
-    assert not any(one.exc_info for one in caplog.records)
+    assert not any(one.exc_info for one in records)

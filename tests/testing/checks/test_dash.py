@@ -176,7 +176,8 @@ def test_segments_that_are_not_what_the_manifest_says_are_named():
     assert rules(MPD, read(FILES | {"v1/init.mp4": b""})) == {"init"}
     first = next(name for name in FILES if name.endswith("/0.m4s"))
     assert rules(MPD, read(FILES | {first: b""})) == {"segment-empty"}
-    broken = FILES[first].replace(b"\x02\x00\x00\x00", b"\x01\x01\x00\x00")
+    # the flags of the first sample, before the number of the second moof
+    broken = FILES[first].replace(b"\x02\x00\x00\x00", b"\x01\x01\x00\x00", 1)
     assert rules(MPD, read(FILES | {first: broken})) >= {"sap-real"}
 
 

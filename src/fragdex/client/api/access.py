@@ -10,25 +10,13 @@ import msgspec
 
 from fragdex.client.exchange import Request, segment
 
+# fmt: off
 __all__ = [
-    "ApiKey",
-    "ApiKeyList",
-    "Health",
-    "SecretApiKey",
-    "UrlToken",
-    "Usage",
-    "UsageLimits",
-    "create_key",
-    "create_url_token",
-    "delete_key",
-    "get_health",
-    "get_key",
-    "get_metrics",
-    "get_readiness",
-    "get_usage",
-    "list_keys",
-    "rotate_key",
+    "ApiKey", "ApiKeyList", "Health", "SecretApiKey", "UrlToken", "Usage", "UsageLimits",
+    "create_key", "create_url_token", "delete_key", "get_health", "get_key", "get_metrics",
+    "get_readiness", "get_usage", "list_keys", "rotate_key",
 ]
+# fmt: on
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,24 +41,6 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ok"]
 
 
-class SecretApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The same with what is sent as the bearer, which is shown once."""
-
-    created_at: datetime
-    expires_at: datetime | None
-    id: str
-    key: str
-    """`ef_<secret>_<id>`; only a hash of the secret is stored."""
-    last_used_at: datetime | None
-    """To about a minute; also by a URL token that it signed."""
-    name: str
-    previous_secret_until: str | None
-    """Until then the secret before the last rotation is accepted, too."""
-    revoked_at: datetime | None
-    scope: Literal["read", "write", "admin"]
-    status: Literal["valid", "expired", "revoked"]
-
-
 class UrlToken(msgspec.Struct, frozen=True, kw_only=True):
     """A bearer that opens GET and HEAD of the URL, and of what lies below it."""
 
@@ -90,6 +60,13 @@ class UsageLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Null: no limit."""
     retention_days: float | None
     """After which files and finished renders are deleted; null: never."""
+
+
+class SecretApiKey(ApiKey, frozen=True, kw_only=True):
+    """The same with what is sent as the bearer, which is shown once."""
+
+    key: str
+    """`ef_<secret>_<id>`; only a hash of the secret is stored."""
 
 
 class ApiKeyList(msgspec.Struct, frozen=True, kw_only=True):

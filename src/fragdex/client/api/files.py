@@ -10,42 +10,19 @@ import msgspec
 
 from fragdex.byterange import ByteRange
 from fragdex.client.api.records import Event, FileRecord, Problem, TrackList, TrackRecord
-from fragdex.client.exchange import Request, segment
+from fragdex.client.exchange import Request, get_bytes, segment
 
+# fmt: off
 __all__ = [
-    "AnyFile",
-    "AnyFileList",
-    "Deleted",
-    "FileTrack",
-    "UploadPart",
-    "UploadParts",
-    "append_upload",
-    "cancel_upload",
-    "complete_file_parts",
-    "create_file",
-    "create_file_parts",
-    "create_file_track",
-    "create_upload",
-    "delete_file",
-    "delete_file_track",
-    "download_file_track",
-    "find_file",
-    "get_file",
-    "get_file_index",
-    "get_file_progress",
-    "get_file_track_upload",
-    "get_file_upload",
-    "head_file",
-    "head_file_track",
-    "head_upload",
-    "list_file_tracks",
-    "list_files",
-    "post_file_deletion",
-    "update_file",
-    "upload_file",
-    "upload_file_index",
-    "upload_file_track",
+    "AnyFile", "AnyFileList", "Deleted", "FileTrack", "UploadPart", "UploadParts",
+    "append_upload", "cancel_upload", "complete_file_parts", "create_file", "create_file_parts",
+    "create_file_track", "create_upload", "delete_file", "delete_file_track",
+    "download_file_track", "find_file", "get_file", "get_file_index", "get_file_progress",
+    "get_file_track_upload", "get_file_upload", "head_file", "head_file_track", "head_upload",
+    "list_file_tracks", "list_files", "post_file_deletion", "update_file", "upload_file",
+    "upload_file_index", "upload_file_track",
 ]
+# fmt: on
 
 
 class Deleted(msgspec.Struct, frozen=True, kw_only=True):
@@ -324,12 +301,7 @@ def download_file_track(
     id: str, track_id: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """The bytes of a track, complete or by ranges."""
-    return Request(
-        "GET",
-        f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}",
-        headers={"Range": range},
-        result=bytes,
-    )
+    return get_bytes(f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}", range)
 
 
 def head_file_track(id: str, track_id: str) -> Request[None]:

@@ -8,32 +8,18 @@ from typing import Literal
 import msgspec
 
 from fragdex.byterange import ByteRange
-from fragdex.client.exchange import Request, segment
+from fragdex.client.exchange import Request, get_bytes, segment
 
+# fmt: off
 __all__ = [
-    "CaptionList",
-    "CaptionRecord",
-    "ImageList",
-    "ImageRecord",
-    "create_caption_file",
-    "create_image_file",
-    "delete_caption_file",
-    "delete_image_file",
-    "download_caption_file",
-    "download_image_file",
-    "find_caption_file",
-    "find_image_file",
-    "get_caption_file",
-    "get_caption_file_upload",
-    "get_image_file",
-    "get_image_file_upload",
-    "head_caption_file",
-    "head_image_file",
-    "list_caption_files",
-    "list_image_files",
-    "upload_caption_file",
-    "upload_image_file",
+    "CaptionList", "CaptionRecord", "ImageList", "ImageRecord", "create_caption_file",
+    "create_image_file", "delete_caption_file", "delete_image_file", "download_caption_file",
+    "download_caption_file_vtt", "download_image_file", "find_caption_file", "find_image_file",
+    "get_caption_file", "get_caption_file_upload", "get_image_file", "get_image_file_upload",
+    "head_caption_file", "head_caption_file_vtt", "head_image_file", "list_caption_files",
+    "list_image_files", "upload_caption_file", "upload_image_file",
 ]
+# fmt: on
 
 
 class CaptionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,9 +141,7 @@ def find_image_file(md5: str) -> Request[ImageRecord]:
 
 def download_image_file(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The bytes of a complete image file."""
-    return Request(
-        "GET", f"/api/v1/image_files/{segment(id)}", headers={"Range": range}, result=bytes
-    )
+    return get_bytes(f"/api/v1/image_files/{segment(id)}", range)
 
 
 def head_image_file(id: str) -> Request[None]:
@@ -251,9 +235,7 @@ def find_caption_file(md5: str) -> Request[CaptionRecord]:
 
 def download_caption_file(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The bytes of a complete caption file."""
-    return Request(
-        "GET", f"/api/v1/caption_files/{segment(id)}", headers={"Range": range}, result=bytes
-    )
+    return get_bytes(f"/api/v1/caption_files/{segment(id)}", range)
 
 
 def head_caption_file(id: str) -> Request[None]:
@@ -269,6 +251,16 @@ def delete_caption_file(id: str) -> Request[None]:
 def get_caption_file(id: str) -> Request[CaptionRecord]:
     """The record."""
     return Request("GET", f"/api/v1/caption_files/{segment(id)}.json", result=CaptionRecord)
+
+
+def download_caption_file_vtt(id: str) -> Request[bytes]:
+    """Captions of any type as WebVTT, with every cue of them, each a block of its own."""
+    return Request("GET", f"/api/v1/caption_files/{segment(id)}.vtt", result=bytes)
+
+
+def head_caption_file_vtt(id: str) -> Request[None]:
+    """Captions of any type as WebVTT, with every cue of them, each a block of its own."""
+    return Request("HEAD", f"/api/v1/caption_files/{segment(id)}.vtt", result=None)
 
 
 def get_caption_file_upload(id: str) -> Request[CaptionRecord]:

@@ -10,55 +10,24 @@ import msgspec
 
 from fragdex.byterange import ByteRange
 from fragdex.client.api.records import Event, FileRecord, Place, Problem, TrackList, TrackRecord
-from fragdex.client.exchange import Request, segment
+from fragdex.client.exchange import Request, get_bytes, segment
 
+# fmt: off
 __all__ = [
-    "FileList",
-    "FileWithTracks",
-    "ProcessList",
-    "ProcessRecord",
-    "RepairList",
-    "RepairRecord",
-    "RepairReport",
-    "RepairSpan",
-    "RepairedTrack",
-    "SeekAnswer",
-    "UnprocessedFile",
-    "UnprocessedFileList",
-    "create_isobmff_file",
-    "create_isobmff_track",
-    "create_unprocessed_file",
-    "delete_isobmff_file",
-    "delete_isobmff_track",
-    "delete_process",
-    "delete_repair",
-    "delete_unprocessed_file",
-    "download_isobmff_track",
-    "find_isobmff_file",
-    "find_unprocessed_file",
-    "get_isobmff_file",
-    "get_isobmff_file_index",
-    "get_isobmff_track_upload",
-    "get_process",
-    "get_process_progress",
-    "get_repair",
-    "get_repair_progress",
-    "get_unprocessed_file",
-    "get_unprocessed_file_upload",
-    "head_isobmff_track",
-    "list_isobmff_files",
-    "list_isobmff_tracks",
-    "list_processes",
-    "list_repairs",
-    "list_unprocessed_files",
-    "process_unprocessed_file",
-    "process_unprocessed_file_to_isobmff",
-    "repair_file",
-    "seek_isobmff_file",
-    "upload_isobmff_file_index",
-    "upload_isobmff_track",
-    "upload_unprocessed_file",
+    "FileList", "FileWithTracks", "ProcessList", "ProcessRecord", "RepairList", "RepairRecord",
+    "RepairReport", "RepairSpan", "RepairedTrack", "SeekAnswer", "UnprocessedFile",
+    "UnprocessedFileList", "create_isobmff_file", "create_isobmff_track",
+    "create_unprocessed_file", "delete_isobmff_file", "delete_isobmff_track", "delete_process",
+    "delete_repair", "delete_unprocessed_file", "download_isobmff_track", "find_isobmff_file",
+    "find_unprocessed_file", "get_isobmff_file", "get_isobmff_file_index",
+    "get_isobmff_track_upload", "get_process", "get_process_progress", "get_repair",
+    "get_repair_progress", "get_unprocessed_file", "get_unprocessed_file_upload",
+    "head_isobmff_track", "list_file_repairs", "list_isobmff_files", "list_isobmff_tracks",
+    "list_processes", "list_repairs", "list_unprocessed_files", "process_unprocessed_file",
+    "process_unprocessed_file_to_isobmff", "repair_file", "seek_isobmff_file",
+    "upload_isobmff_file_index", "upload_isobmff_track", "upload_unprocessed_file",
 ]
+# fmt: on
 
 
 class RepairSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -560,12 +529,7 @@ def download_isobmff_track(
     file_id: str, track_id: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """The bytes of a track, complete or by ranges."""
-    return Request(
-        "GET",
-        f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}",
-        headers={"Range": range},
-        result=bytes,
-    )
+    return get_bytes(f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}", range)
 
 
 def head_isobmff_track(file_id: str, track_id: str) -> Request[None]:
@@ -633,6 +597,28 @@ def repair_file(
         body={"like_file_id": like_file_id, "rate": rate},
         headers={"Idempotency-Key": idempotency_key},
         result=RepairRecord,
+    )
+
+
+def list_file_repairs(
+    id: str,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    status: Literal["repairing", "complete", "failed"] | None = None,
+) -> Request[RepairList]:
+    """Repairs of a file, newest first.
+
+    Args:
+        limit: records on a page.
+        cursor: `next_cursor` of the page before.
+        status: only those.
+    """
+    return Request(
+        "GET",
+        f"/api/v1/files/{segment(id)}/repairs",
+        query={"limit": limit, "cursor": cursor, "status": status},
+        result=RepairList,
     )
 
 

@@ -8,20 +8,12 @@ from typing import Any, Literal
 
 import msgspec
 
+# fmt: off
 __all__ = [
-    "Event",
-    "EventData",
-    "FileRecord",
-    "IndexSegment",
-    "IndexTrack",
-    "Loudness",
-    "Place",
-    "Problem",
-    "ProblemError",
-    "TrackList",
-    "TrackRecord",
-    "Waveform",
+    "Event", "EventData", "FileRecord", "IndexSegment", "IndexTrack", "Loudness", "Place",
+    "Problem", "ProblemError", "TrackList", "TrackRecord", "Waveform",
 ]
+# fmt: on
 
 
 class EventData(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +21,9 @@ class EventData(msgspec.Struct, frozen=True, kw_only=True):
     with `complete` and `heartbeat`.
     """
 
+    action: (
+        Literal["retry", "resend", "change", "prepare", "authorize", "stop", "report"] | None
+    ) = None
     count: int | None = None
     """How many were finished since."""
     detail: str | None = None
@@ -145,6 +140,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """RFC 9457, with members of its own for some types (`limit`, `next_byte` …)."""
 
+    action: Literal["retry", "resend", "change", "prepare", "authorize", "stop", "report"]
     detail: str
     errors: tuple[ProblemError, ...] | None = None
     limit: float | None = None

@@ -10,29 +10,16 @@ import msgspec
 
 from fragdex.byterange import ByteRange
 from fragdex.client.api.records import Event, Problem
-from fragdex.client.exchange import Request, segment
+from fragdex.client.exchange import Request, get_bytes, segment
 
+# fmt: off
 __all__ = [
-    "BlockedRequest",
-    "RenderBatch",
-    "RenderCrop",
-    "RenderList",
-    "RenderLoudness",
-    "RenderRecord",
-    "RenderSlice",
-    "cancel_render",
-    "create_render",
-    "create_render_batch",
-    "delete_render",
-    "download_render",
-    "find_render",
-    "get_render",
-    "get_render_progress",
-    "get_render_upload",
-    "head_render",
-    "list_renders",
-    "upload_render",
+    "BlockedRequest", "RenderBatch", "RenderCrop", "RenderList", "RenderLoudness", "RenderRecord",
+    "RenderSlice", "cancel_render", "create_render", "create_render_batch", "delete_render",
+    "download_render", "find_render", "get_render", "get_render_progress", "get_render_upload",
+    "head_render", "list_renders", "upload_render",
 ]
+# fmt: on
 
 
 class BlockedRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -385,12 +372,7 @@ def download_render(
     Args:
         suffix: `mp4`: the result, with its own media type.
     """
-    return Request(
-        "GET",
-        f"/api/v1/renders/{segment(id)}.{segment(suffix)}",
-        headers={"Range": range},
-        result=bytes,
-    )
+    return get_bytes(f"/api/v1/renders/{segment(id)}.{segment(suffix)}", range)
 
 
 def head_render(

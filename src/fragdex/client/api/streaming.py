@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from fragdex.byterange import ByteRange
 from fragdex.client.api.records import Loudness, Waveform
-from fragdex.client.exchange import Request, segment
+from fragdex.client.exchange import Request, get_bytes, segment
 
+# fmt: off
 __all__ = [
-    "Endpoints",
-    "RemoteAudio",
-    "RemoteManifest",
-    "RemoteVideo",
-    "get_file_clip",
-    "get_file_dash_manifest",
-    "get_file_dash_segment",
-    "get_file_faststart",
-    "get_file_fragmented",
-    "get_file_hls_playlist",
-    "get_file_hls_segment",
-    "get_file_loudness",
-    "get_file_peaks",
-    "get_file_storyboard",
-    "get_file_storyboard_sheet",
-    "get_file_thumbnail",
-    "get_isobmff_file_clip",
-    "get_isobmff_file_dash_manifest",
-    "get_isobmff_file_dash_segment",
-    "get_isobmff_file_faststart",
-    "get_isobmff_file_fragmented",
-    "get_isobmff_file_hls_playlist",
-    "get_isobmff_file_hls_segment",
-    "get_isobmff_file_loudness",
-    "get_isobmff_file_peaks",
-    "get_isobmff_file_storyboard",
-    "get_isobmff_file_storyboard_sheet",
-    "get_isobmff_file_thumbnail",
-    "get_remote_manifest",
-    "get_remote_segment",
+    "Endpoints", "RemoteAudio", "RemoteManifest", "RemoteVideo", "get_file_clip",
+    "get_file_dash_clock", "get_file_dash_manifest", "get_file_dash_segment",
+    "get_file_faststart", "get_file_fragmented", "get_file_hls_playlist", "get_file_hls_segment",
+    "get_file_loudness", "get_file_peaks", "get_file_storyboard", "get_file_storyboard_sheet",
+    "get_file_thumbnail", "get_isobmff_file_clip", "get_isobmff_file_dash_manifest",
+    "get_isobmff_file_dash_segment", "get_isobmff_file_faststart", "get_isobmff_file_fragmented",
+    "get_isobmff_file_hls_playlist", "get_isobmff_file_hls_segment", "get_isobmff_file_loudness",
+    "get_isobmff_file_peaks", "get_isobmff_file_storyboard", "get_isobmff_file_storyboard_sheet",
+    "get_isobmff_file_thumbnail", "get_remote_manifest", "get_remote_segment",
 ]
+# fmt: on
 
 
 class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,73 +81,77 @@ class RemoteManifest(msgspec.Struct, frozen=True, kw_only=True):
 def get_file_clip(
     id: str,
     *,
-    start: float | None = None,
-    end: float | None = None,
+    start_ms: float | None = None,
+    end_ms: float | None = None,
     tracks: str | None = None,
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """An MP4 of exactly the span from `start` to `end`, in seconds.
+    """An MP4 of the span from `start_ms` to `end_ms`; if `exact` is false, fragments from the sync
+    sample at or before it on.
 
     Args:
-        end: exclusive.
+        end_ms: exclusive.
         tracks: track ids as `fragmented.mp4` has them, with commas between; without: all.
-        exact: false: fragments from the sync sample at or before `start` on.
+        exact: true: at exactly the requested time; false: at a sync sample near it, which costs
+            less.
     """
-    return Request(
-        "GET",
+    return get_bytes(
         f"/api/v1/files/{segment(id)}/clip.mp4",
-        query={"start": start, "end": end, "tracks": tracks, "exact": exact},
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"start_ms": start_ms, "end_ms": end_ms, "tracks": tracks, "exact": exact},
     )
 
 
 def get_file_dash_manifest(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The DASH manifest."""
-    return Request(
-        "GET",
-        f"/api/v1/files/{segment(id)}/dash/manifest.mpd",
-        headers={"Range": range},
-        result=bytes,
-    )
+    return get_bytes(f"/api/v1/files/{segment(id)}/dash/manifest.mpd", range)
+
+
+def get_file_dash_clock(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
+    """The time of day, by which players of a video that arrives count."""
+    return get_bytes(f"/api/v1/files/{segment(id)}/dash/time.txt", range)
 
 
 def get_file_dash_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """An initialization or media segment of DASH."""
-    return Request(
-        "GET",
-        f"/api/v1/files/{segment(id)}/dash/{segment(rendition)}/{segment(part)}",
-        headers={"Range": range},
-        result=bytes,
+    return get_bytes(
+        f"/api/v1/files/{segment(id)}/dash/{segment(rendition)}/{segment(part)}", range
     )
 
 
 def get_file_faststart(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The file as a progressive MP4 with its moov first, also if it was uploaded in fragments."""
-    return Request(
-        "GET", f"/api/v1/files/{segment(id)}/faststart.mp4", headers={"Range": range}, result=bytes
-    )
+    return get_bytes(f"/api/v1/files/{segment(id)}/faststart.mp4", range)
 
 
 def get_file_fragmented(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """All tracks in one fragmented MP4, with a sidx."""
-    return Request(
-        "GET", f"/api/v1/files/{segment(id)}/fragmented.mp4", headers={"Range": range}, result=bytes
-    )
+    return get_bytes(f"/api/v1/files/{segment(id)}/fragmented.mp4", range)
 
 
 def get_file_hls_playlist(
-    id: str, playlist: str, *, range: ByteRange | None = None
+    id: str,
+    playlist: str,
+    *,
+    _hls_msn: int | None = None,
+    _hls_part: int | None = None,
+    _hls_skip: Literal["YES", "v2"] | None = None,
+    range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """HLS: `master.m3u8` and the playlists that it refers to."""
-    return Request(
-        "GET",
+    """HLS: `master.m3u8` and the playlists that it refers to.
+
+    Args:
+        _hls_msn: number that the playlist waits for.
+        _hls_part: part of that segment, from 0.
+        _hls_skip: without segments that the player has.
+    """
+    return get_bytes(
         f"/api/v1/files/{segment(id)}/hls/{segment(playlist)}",
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"_HLS_msn": _hls_msn, "_HLS_part": _hls_part, "_HLS_skip": _hls_skip},
     )
 
 
@@ -172,12 +159,7 @@ def get_file_hls_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """An initialization or media segment of HLS."""
-    return Request(
-        "GET",
-        f"/api/v1/files/{segment(id)}/hls/{segment(rendition)}/{segment(part)}",
-        headers={"Range": range},
-        result=bytes,
-    )
+    return get_bytes(f"/api/v1/files/{segment(id)}/hls/{segment(rendition)}/{segment(part)}", range)
 
 
 def get_file_loudness(id: str) -> Request[Loudness]:
@@ -212,7 +194,7 @@ def get_file_peaks(
 def get_file_storyboard(
     id: str,
     *,
-    every: float | None = None,
+    every_ms: float | None = None,
     w: int | None = None,
     columns: int | None = None,
     rows: int | None = None,
@@ -221,17 +203,15 @@ def get_file_storyboard(
     """Small pictures of the whole video, as WebVTT that refers to parts of sheets.
 
     Args:
-        every: seconds of a picture.
+        every_ms: from picture to picture.
         w: pixels of a picture, across.
         columns: pictures on a sheet.
         rows: pictures on a sheet.
     """
-    return Request(
-        "GET",
+    return get_bytes(
         f"/api/v1/files/{segment(id)}/storyboard.vtt",
-        query={"every": every, "w": w, "columns": columns, "rows": rows},
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"every_ms": every_ms, "w": w, "columns": columns, "rows": rows},
     )
 
 
@@ -239,7 +219,7 @@ def get_file_storyboard_sheet(
     id: str,
     sheet: str,
     *,
-    every: float | None = None,
+    every_ms: float | None = None,
     w: int | None = None,
     columns: int | None = None,
     rows: int | None = None,
@@ -248,17 +228,15 @@ def get_file_storyboard_sheet(
     """A sheet of the storyboard.
 
     Args:
-        every: seconds of a picture.
+        every_ms: from picture to picture.
         w: pixels of a picture, across.
         columns: pictures on a sheet.
         rows: pictures on a sheet.
     """
-    return Request(
-        "GET",
+    return get_bytes(
         f"/api/v1/files/{segment(id)}/storyboard/{segment(sheet)}",
-        query={"every": every, "w": w, "columns": columns, "rows": rows},
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"every_ms": every_ms, "w": w, "columns": columns, "rows": rows},
     )
 
 
@@ -266,98 +244,94 @@ def get_file_thumbnail(
     id: str,
     form: str,
     *,
-    t: float | None = None,
+    time_ms: float | None = None,
     w: int | None = None,
     h: int | None = None,
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """The key frame nearest to `t` seconds; `exact`: the picture at that time."""
-    return Request(
-        "GET",
+    """The key frame nearest to `time_ms`; with `exact`, the picture at that time.
+
+    Args:
+        exact: true: at exactly the requested time; false: at a sync sample near it, which costs
+            less.
+    """
+    return get_bytes(
         f"/api/v1/files/{segment(id)}/thumbnail.{segment(form)}",
-        query={"t": t, "w": w, "h": h, "exact": exact},
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"time_ms": time_ms, "w": w, "h": h, "exact": exact},
     )
 
 
 def get_isobmff_file_clip(
     id: str,
     *,
-    start: float | None = None,
-    end: float | None = None,
+    start_ms: float | None = None,
+    end_ms: float | None = None,
     tracks: str | None = None,
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """An MP4 of exactly the span from `start` to `end`, in seconds.
+    """An MP4 of the span from `start_ms` to `end_ms`; if `exact` is false, fragments from the sync
+    sample at or before it on.
 
     Args:
-        end: exclusive.
+        end_ms: exclusive.
         tracks: track ids as `fragmented.mp4` has them, with commas between; without: all.
-        exact: false: fragments from the sync sample at or before `start` on.
+        exact: true: at exactly the requested time; false: at a sync sample near it, which costs
+            less.
     """
-    return Request(
-        "GET",
+    return get_bytes(
         f"/api/v1/isobmff_files/{segment(id)}/clip.mp4",
-        query={"start": start, "end": end, "tracks": tracks, "exact": exact},
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"start_ms": start_ms, "end_ms": end_ms, "tracks": tracks, "exact": exact},
     )
 
 
 def get_isobmff_file_dash_manifest(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The DASH manifest."""
-    return Request(
-        "GET",
-        f"/api/v1/isobmff_files/{segment(id)}/dash/manifest.mpd",
-        headers={"Range": range},
-        result=bytes,
-    )
+    return get_bytes(f"/api/v1/isobmff_files/{segment(id)}/dash/manifest.mpd", range)
 
 
 def get_isobmff_file_dash_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """An initialization or media segment of DASH."""
-    return Request(
-        "GET",
-        f"/api/v1/isobmff_files/{segment(id)}/dash/{segment(rendition)}/{segment(part)}",
-        headers={"Range": range},
-        result=bytes,
+    return get_bytes(
+        f"/api/v1/isobmff_files/{segment(id)}/dash/{segment(rendition)}/{segment(part)}", range
     )
 
 
 def get_isobmff_file_faststart(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The file as a progressive MP4 with its moov first, also if it was uploaded in fragments."""
-    return Request(
-        "GET",
-        f"/api/v1/isobmff_files/{segment(id)}/faststart.mp4",
-        headers={"Range": range},
-        result=bytes,
-    )
+    return get_bytes(f"/api/v1/isobmff_files/{segment(id)}/faststart.mp4", range)
 
 
 def get_isobmff_file_fragmented(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """All tracks in one fragmented MP4, with a sidx."""
-    return Request(
-        "GET",
-        f"/api/v1/isobmff_files/{segment(id)}/fragmented.mp4",
-        headers={"Range": range},
-        result=bytes,
-    )
+    return get_bytes(f"/api/v1/isobmff_files/{segment(id)}/fragmented.mp4", range)
 
 
 def get_isobmff_file_hls_playlist(
-    id: str, playlist: str, *, range: ByteRange | None = None
+    id: str,
+    playlist: str,
+    *,
+    _hls_msn: int | None = None,
+    _hls_part: int | None = None,
+    _hls_skip: Literal["YES", "v2"] | None = None,
+    range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """HLS: `master.m3u8` and the playlists that it refers to."""
-    return Request(
-        "GET",
+    """HLS: `master.m3u8` and the playlists that it refers to.
+
+    Args:
+        _hls_msn: number that the playlist waits for.
+        _hls_part: part of that segment, from 0.
+        _hls_skip: without segments that the player has.
+    """
+    return get_bytes(
         f"/api/v1/isobmff_files/{segment(id)}/hls/{segment(playlist)}",
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"_HLS_msn": _hls_msn, "_HLS_part": _hls_part, "_HLS_skip": _hls_skip},
     )
 
 
@@ -365,11 +339,8 @@ def get_isobmff_file_hls_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """An initialization or media segment of HLS."""
-    return Request(
-        "GET",
-        f"/api/v1/isobmff_files/{segment(id)}/hls/{segment(rendition)}/{segment(part)}",
-        headers={"Range": range},
-        result=bytes,
+    return get_bytes(
+        f"/api/v1/isobmff_files/{segment(id)}/hls/{segment(rendition)}/{segment(part)}", range
     )
 
 
@@ -405,7 +376,7 @@ def get_isobmff_file_peaks(
 def get_isobmff_file_storyboard(
     id: str,
     *,
-    every: float | None = None,
+    every_ms: float | None = None,
     w: int | None = None,
     columns: int | None = None,
     rows: int | None = None,
@@ -414,17 +385,15 @@ def get_isobmff_file_storyboard(
     """Small pictures of the whole video, as WebVTT that refers to parts of sheets.
 
     Args:
-        every: seconds of a picture.
+        every_ms: from picture to picture.
         w: pixels of a picture, across.
         columns: pictures on a sheet.
         rows: pictures on a sheet.
     """
-    return Request(
-        "GET",
+    return get_bytes(
         f"/api/v1/isobmff_files/{segment(id)}/storyboard.vtt",
-        query={"every": every, "w": w, "columns": columns, "rows": rows},
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"every_ms": every_ms, "w": w, "columns": columns, "rows": rows},
     )
 
 
@@ -432,7 +401,7 @@ def get_isobmff_file_storyboard_sheet(
     id: str,
     sheet: str,
     *,
-    every: float | None = None,
+    every_ms: float | None = None,
     w: int | None = None,
     columns: int | None = None,
     rows: int | None = None,
@@ -441,17 +410,15 @@ def get_isobmff_file_storyboard_sheet(
     """A sheet of the storyboard.
 
     Args:
-        every: seconds of a picture.
+        every_ms: from picture to picture.
         w: pixels of a picture, across.
         columns: pictures on a sheet.
         rows: pictures on a sheet.
     """
-    return Request(
-        "GET",
+    return get_bytes(
         f"/api/v1/isobmff_files/{segment(id)}/storyboard/{segment(sheet)}",
-        query={"every": every, "w": w, "columns": columns, "rows": rows},
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"every_ms": every_ms, "w": w, "columns": columns, "rows": rows},
     )
 
 
@@ -459,19 +426,22 @@ def get_isobmff_file_thumbnail(
     id: str,
     form: str,
     *,
-    t: float | None = None,
+    time_ms: float | None = None,
     w: int | None = None,
     h: int | None = None,
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """The key frame nearest to `t` seconds; `exact`: the picture at that time."""
-    return Request(
-        "GET",
+    """The key frame nearest to `time_ms`; with `exact`, the picture at that time.
+
+    Args:
+        exact: true: at exactly the requested time; false: at a sync sample near it, which costs
+            less.
+    """
+    return get_bytes(
         f"/api/v1/isobmff_files/{segment(id)}/thumbnail.{segment(form)}",
-        query={"t": t, "w": w, "h": h, "exact": exact},
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"time_ms": time_ms, "w": w, "h": h, "exact": exact},
     )
 
 
@@ -498,12 +468,10 @@ def get_remote_segment(
 
     Args:
         url: of an MP4: https, on a host that the operator allows (`render_hosts`).
-        track_id: not needed.
+        track_id: tolerated, without effect: `rendition` says which track.
     """
-    return Request(
-        "GET",
+    return get_bytes(
         f"/api/v1/transcode/{segment(rendition)}/{segment(part)}",
+        range,
         query={"url": url, "trackId": track_id},
-        headers={"Range": range},
-        result=bytes,
     )

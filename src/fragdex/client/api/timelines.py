@@ -9,27 +9,17 @@ import msgspec
 
 from fragdex.byterange import ByteRange
 from fragdex.client.api.records import Loudness, Waveform
-from fragdex.client.exchange import Request, segment
+from fragdex.client.exchange import Request, get_bytes, segment
 
+# fmt: off
 __all__ = [
-    "TimelineList",
-    "TimelineRecord",
-    "create_timeline",
-    "delete_timeline",
-    "get_timeline",
-    "get_timeline_clip",
-    "get_timeline_dash_manifest",
-    "get_timeline_dash_segment",
-    "get_timeline_fragmented",
-    "get_timeline_hls_playlist",
-    "get_timeline_hls_segment",
-    "get_timeline_loudness",
-    "get_timeline_peaks",
-    "get_timeline_storyboard",
-    "get_timeline_storyboard_sheet",
-    "get_timeline_thumbnail",
-    "list_timelines",
+    "TimelineList", "TimelineRecord", "create_timeline", "delete_timeline", "get_timeline",
+    "get_timeline_clip", "get_timeline_dash_manifest", "get_timeline_dash_segment",
+    "get_timeline_fragmented", "get_timeline_hls_playlist", "get_timeline_hls_segment",
+    "get_timeline_loudness", "get_timeline_peaks", "get_timeline_storyboard",
+    "get_timeline_storyboard_sheet", "get_timeline_thumbnail", "list_timelines",
 ]
+# fmt: on
 
 
 class TimelineRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,69 +95,67 @@ def delete_timeline(id: str) -> Request[None]:
 def get_timeline_clip(
     id: str,
     *,
-    start: float | None = None,
-    end: float | None = None,
+    start_ms: float | None = None,
+    end_ms: float | None = None,
     tracks: str | None = None,
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """An MP4 of exactly the span from `start` to `end`, in seconds.
+    """An MP4 of the span from `start_ms` to `end_ms`; if `exact` is false, fragments from the sync
+    sample at or before it on.
 
     Args:
-        end: exclusive.
+        end_ms: exclusive.
         tracks: track ids as `fragmented.mp4` has them, with commas between; without: all.
-        exact: false: fragments from the sync sample at or before `start` on.
+        exact: true: at exactly the requested time; false: at a sync sample near it, which costs
+            less.
     """
-    return Request(
-        "GET",
+    return get_bytes(
         f"/api/v1/timelines/{segment(id)}/clip.mp4",
-        query={"start": start, "end": end, "tracks": tracks, "exact": exact},
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"start_ms": start_ms, "end_ms": end_ms, "tracks": tracks, "exact": exact},
     )
 
 
 def get_timeline_dash_manifest(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The DASH manifest."""
-    return Request(
-        "GET",
-        f"/api/v1/timelines/{segment(id)}/dash/manifest.mpd",
-        headers={"Range": range},
-        result=bytes,
-    )
+    return get_bytes(f"/api/v1/timelines/{segment(id)}/dash/manifest.mpd", range)
 
 
 def get_timeline_dash_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """An initialization or media segment of DASH."""
-    return Request(
-        "GET",
-        f"/api/v1/timelines/{segment(id)}/dash/{segment(rendition)}/{segment(part)}",
-        headers={"Range": range},
-        result=bytes,
+    return get_bytes(
+        f"/api/v1/timelines/{segment(id)}/dash/{segment(rendition)}/{segment(part)}", range
     )
 
 
 def get_timeline_fragmented(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """All tracks in one fragmented MP4, with a sidx."""
-    return Request(
-        "GET",
-        f"/api/v1/timelines/{segment(id)}/fragmented.mp4",
-        headers={"Range": range},
-        result=bytes,
-    )
+    return get_bytes(f"/api/v1/timelines/{segment(id)}/fragmented.mp4", range)
 
 
 def get_timeline_hls_playlist(
-    id: str, playlist: str, *, range: ByteRange | None = None
+    id: str,
+    playlist: str,
+    *,
+    _hls_msn: int | None = None,
+    _hls_part: int | None = None,
+    _hls_skip: Literal["YES", "v2"] | None = None,
+    range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """HLS: `master.m3u8` and the playlists that it refers to."""
-    return Request(
-        "GET",
+    """HLS: `master.m3u8` and the playlists that it refers to.
+
+    Args:
+        _hls_msn: number that the playlist waits for.
+        _hls_part: part of that segment, from 0.
+        _hls_skip: without segments that the player has.
+    """
+    return get_bytes(
         f"/api/v1/timelines/{segment(id)}/hls/{segment(playlist)}",
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"_HLS_msn": _hls_msn, "_HLS_part": _hls_part, "_HLS_skip": _hls_skip},
     )
 
 
@@ -175,11 +163,8 @@ def get_timeline_hls_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """An initialization or media segment of HLS."""
-    return Request(
-        "GET",
-        f"/api/v1/timelines/{segment(id)}/hls/{segment(rendition)}/{segment(part)}",
-        headers={"Range": range},
-        result=bytes,
+    return get_bytes(
+        f"/api/v1/timelines/{segment(id)}/hls/{segment(rendition)}/{segment(part)}", range
     )
 
 
@@ -215,7 +200,7 @@ def get_timeline_peaks(
 def get_timeline_storyboard(
     id: str,
     *,
-    every: float | None = None,
+    every_ms: float | None = None,
     w: int | None = None,
     columns: int | None = None,
     rows: int | None = None,
@@ -224,17 +209,15 @@ def get_timeline_storyboard(
     """Small pictures of the whole video, as WebVTT that refers to parts of sheets.
 
     Args:
-        every: seconds of a picture.
+        every_ms: from picture to picture.
         w: pixels of a picture, across.
         columns: pictures on a sheet.
         rows: pictures on a sheet.
     """
-    return Request(
-        "GET",
+    return get_bytes(
         f"/api/v1/timelines/{segment(id)}/storyboard.vtt",
-        query={"every": every, "w": w, "columns": columns, "rows": rows},
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"every_ms": every_ms, "w": w, "columns": columns, "rows": rows},
     )
 
 
@@ -242,7 +225,7 @@ def get_timeline_storyboard_sheet(
     id: str,
     sheet: str,
     *,
-    every: float | None = None,
+    every_ms: float | None = None,
     w: int | None = None,
     columns: int | None = None,
     rows: int | None = None,
@@ -251,17 +234,15 @@ def get_timeline_storyboard_sheet(
     """A sheet of the storyboard.
 
     Args:
-        every: seconds of a picture.
+        every_ms: from picture to picture.
         w: pixels of a picture, across.
         columns: pictures on a sheet.
         rows: pictures on a sheet.
     """
-    return Request(
-        "GET",
+    return get_bytes(
         f"/api/v1/timelines/{segment(id)}/storyboard/{segment(sheet)}",
-        query={"every": every, "w": w, "columns": columns, "rows": rows},
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"every_ms": every_ms, "w": w, "columns": columns, "rows": rows},
     )
 
 
@@ -269,17 +250,20 @@ def get_timeline_thumbnail(
     id: str,
     form: str,
     *,
-    t: float | None = None,
+    time_ms: float | None = None,
     w: int | None = None,
     h: int | None = None,
     exact: bool | None = None,
     range: ByteRange | None = None,
 ) -> Request[bytes]:
-    """The key frame nearest to `t` seconds; `exact`: the picture at that time."""
-    return Request(
-        "GET",
+    """The key frame nearest to `time_ms`; with `exact`, the picture at that time.
+
+    Args:
+        exact: true: at exactly the requested time; false: at a sync sample near it, which costs
+            less.
+    """
+    return get_bytes(
         f"/api/v1/timelines/{segment(id)}/thumbnail.{segment(form)}",
-        query={"t": t, "w": w, "h": h, "exact": exact},
-        headers={"Range": range},
-        result=bytes,
+        range,
+        query={"time_ms": time_ms, "w": w, "h": h, "exact": exact},
     )

@@ -10,42 +10,21 @@ import msgspec
 
 from fragdex.byterange import ByteRange
 from fragdex.client.api.records import Event, Problem
-from fragdex.client.exchange import Request, segment
+from fragdex.client.exchange import Request, get_bytes, segment
 
+# fmt: off
 __all__ = [
-    "BegunTranscription",
-    "Copy",
-    "FileTranscription",
-    "FragmentWords",
-    "Gap",
-    "HeardTrack",
-    "MissingSpan",
-    "Segment",
-    "TranscriptionList",
-    "TranscriptionRecord",
-    "WholeTranscription",
-    "WordSegment",
-    "cancel_transcription",
-    "copy_transcription",
-    "create_transcription",
-    "delete_transcription",
-    "download_transcription_json",
-    "download_transcription_mp4",
-    "download_transcription_srt",
-    "download_transcription_vtt",
-    "get_file_transcription",
-    "get_isobmff_file_transcription",
-    "get_transcription",
-    "get_transcription_fragment",
-    "get_transcription_progress",
-    "head_transcription_json",
-    "head_transcription_mp4",
-    "head_transcription_srt",
-    "head_transcription_vtt",
-    "list_transcriptions",
-    "transcribe_file",
-    "transcribe_isobmff_file",
+    "BegunTranscription", "Copy", "DoubtedSpan", "FileTranscription", "FragmentWords", "Gap",
+    "HeardTrack", "MissingSpan", "Segment", "TranscriptionList", "TranscriptionRecord",
+    "WholeTranscription", "WordSegment", "cancel_transcription", "copy_transcription",
+    "create_transcription", "delete_transcription", "download_transcription_json",
+    "download_transcription_mp4", "download_transcription_srt", "download_transcription_vtt",
+    "get_file_transcription", "get_isobmff_file_transcription", "get_transcription",
+    "get_transcription_fragment", "get_transcription_progress", "head_transcription_json",
+    "head_transcription_mp4", "head_transcription_srt", "head_transcription_vtt",
+    "list_transcriptions", "transcribe_file", "transcribe_isobmff_file",
 ]
+# fmt: on
 
 
 class BegunTranscription(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +33,14 @@ class BegunTranscription(msgspec.Struct, frozen=True, kw_only=True):
     file_id: str
     id: str
     track_id: int
+
+
+class DoubtedSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """A span whose words the sound does not bear out, in seconds."""
+
+    end: float
+    reason: str
+    start: float
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,15 +76,11 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class WordSegment(msgspec.Struct, frozen=True, kw_only=True):
+class WordSegment(Segment, frozen=True, kw_only=True):
     """A word."""
 
     confidence: float | None
     """That it is this word, 0 to 1; null where the engine gives none."""
-    end: float
-    start: float
-    """Seconds of the presentation."""
-    text: str
     time_confidence: float | None
     """That its time is right, 0 to 1; null where the engine gives none."""
 
@@ -128,7 +111,7 @@ class FileTranscription(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     isobmff_track: HeardTrack
     language: str | None
-    """As requested, then as detected; null if unknown."""
+    """As requested, else what the engine says; null if unknown."""
     problem: Problem | None
     """Why it failed."""
     started_at: datetime | None
@@ -140,6 +123,8 @@ class FileTranscription(msgspec.Struct, frozen=True, kw_only=True):
 class WholeTranscription(msgspec.Struct, frozen=True, kw_only=True):
     """A complete transcription as one document."""
 
+    doubted: tuple[DoubtedSpan, ...]
+    """Spans whose words were probably not said."""
     language: str | None
     missing: tuple[MissingSpan, ...]
     segments: tuple[Segment, ...]
@@ -162,7 +147,7 @@ class TranscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     isobmff_track: HeardTrack
     language: str | None
-    """As requested, then as detected; null if unknown."""
+    """As requested, else what the engine says; null if unknown."""
     missing: tuple[Gap, ...]
     """What could not be heard, once it is complete."""
     model: str | None
@@ -205,13 +190,14 @@ def transcribe_file(
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
         engine: default: the setting `speech_engine`.
-        language: ISO 639-1, or a BCP 47 tag with it; default: what the engine hears.
-        track_id: track_ID, as number or text; default: the first audio track.
+        language: ISO 639-1, or a BCP 47 tag with it; default: what the engine says.
+        track_id: track_ID, as number or text; default: the first audio track. `trackId` is
+            tolerated.
     """
     return Request(
         "POST",
         f"/api/v1/files/{segment(id)}/transcribe",
-        body={"engine": engine, "language": language, "trackId": track_id},
+        body={"engine": engine, "language": language, "track_id": track_id},
         headers={"Idempotency-Key": idempotency_key},
         result=BegunTranscription,
     )
@@ -236,13 +222,14 @@ def transcribe_isobmff_file(
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
         engine: default: the setting `speech_engine`.
-        language: ISO 639-1, or a BCP 47 tag with it; default: what the engine hears.
-        track_id: track_ID, as number or text; default: the first audio track.
+        language: ISO 639-1, or a BCP 47 tag with it; default: what the engine says.
+        track_id: track_ID, as number or text; default: the first audio track. `trackId` is
+            tolerated.
     """
     return Request(
         "POST",
         f"/api/v1/isobmff_files/{segment(id)}/transcribe",
-        body={"engine": engine, "language": language, "trackId": track_id},
+        body={"engine": engine, "language": language, "track_id": track_id},
         headers={"Idempotency-Key": idempotency_key},
         result=BegunTranscription,
     )
@@ -293,7 +280,7 @@ def create_transcription(
         idempotency_key: The same key with the same body gives the first answer again.
         engine: default: the setting `speech_engine`.
         file_id: of an ISOBMFF file.
-        language: ISO 639-1, or a BCP 47 tag with it; default: what the engine hears.
+        language: ISO 639-1, or a BCP 47 tag with it; default: what the engine says.
         track_id: track_ID, as number or text; default: the first audio track.
     """
     return Request(
@@ -329,6 +316,7 @@ def download_transcription_json(
     reading_speed: float | None = None,
     min_duration_ms: int | None = None,
     max_duration_ms: int | None = None,
+    leave_out_doubted: bool | None = None,
 ) -> Request[WholeTranscription]:
     """A complete transcription as json.
 
@@ -338,6 +326,7 @@ def download_transcription_json(
         reading_speed: characters a second.
         min_duration_ms: a caption stays at least.
         max_duration_ms: a caption stays at most.
+        leave_out_doubted: without words that the sound does not bear out.
     """
     return Request(
         "GET",
@@ -348,6 +337,7 @@ def download_transcription_json(
             "reading_speed": reading_speed,
             "min_duration_ms": min_duration_ms,
             "max_duration_ms": max_duration_ms,
+            "leave_out_doubted": leave_out_doubted,
         },
         result=WholeTranscription,
     )
@@ -361,6 +351,7 @@ def head_transcription_json(
     reading_speed: float | None = None,
     min_duration_ms: int | None = None,
     max_duration_ms: int | None = None,
+    leave_out_doubted: bool | None = None,
 ) -> Request[None]:
     """A complete transcription as json.
 
@@ -370,6 +361,7 @@ def head_transcription_json(
         reading_speed: characters a second.
         min_duration_ms: a caption stays at least.
         max_duration_ms: a caption stays at most.
+        leave_out_doubted: without words that the sound does not bear out.
     """
     return Request(
         "HEAD",
@@ -380,6 +372,7 @@ def head_transcription_json(
             "reading_speed": reading_speed,
             "min_duration_ms": min_duration_ms,
             "max_duration_ms": max_duration_ms,
+            "leave_out_doubted": leave_out_doubted,
         },
         result=None,
     )
@@ -387,9 +380,7 @@ def head_transcription_json(
 
 def download_transcription_mp4(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The copy of the file with the captions in it; 404 if none was requested."""
-    return Request(
-        "GET", f"/api/v1/transcriptions/{segment(id)}.mp4", headers={"Range": range}, result=bytes
-    )
+    return get_bytes(f"/api/v1/transcriptions/{segment(id)}.mp4", range)
 
 
 def head_transcription_mp4(id: str) -> Request[None]:
@@ -405,6 +396,7 @@ def download_transcription_srt(
     reading_speed: float | None = None,
     min_duration_ms: int | None = None,
     max_duration_ms: int | None = None,
+    leave_out_doubted: bool | None = None,
 ) -> Request[bytes]:
     """A complete transcription as srt.
 
@@ -414,6 +406,7 @@ def download_transcription_srt(
         reading_speed: characters a second.
         min_duration_ms: a caption stays at least.
         max_duration_ms: a caption stays at most.
+        leave_out_doubted: without words that the sound does not bear out.
     """
     return Request(
         "GET",
@@ -424,6 +417,7 @@ def download_transcription_srt(
             "reading_speed": reading_speed,
             "min_duration_ms": min_duration_ms,
             "max_duration_ms": max_duration_ms,
+            "leave_out_doubted": leave_out_doubted,
         },
         result=bytes,
     )
@@ -437,6 +431,7 @@ def head_transcription_srt(
     reading_speed: float | None = None,
     min_duration_ms: int | None = None,
     max_duration_ms: int | None = None,
+    leave_out_doubted: bool | None = None,
 ) -> Request[None]:
     """A complete transcription as srt.
 
@@ -446,6 +441,7 @@ def head_transcription_srt(
         reading_speed: characters a second.
         min_duration_ms: a caption stays at least.
         max_duration_ms: a caption stays at most.
+        leave_out_doubted: without words that the sound does not bear out.
     """
     return Request(
         "HEAD",
@@ -456,6 +452,7 @@ def head_transcription_srt(
             "reading_speed": reading_speed,
             "min_duration_ms": min_duration_ms,
             "max_duration_ms": max_duration_ms,
+            "leave_out_doubted": leave_out_doubted,
         },
         result=None,
     )
@@ -469,6 +466,7 @@ def download_transcription_vtt(
     reading_speed: float | None = None,
     min_duration_ms: int | None = None,
     max_duration_ms: int | None = None,
+    leave_out_doubted: bool | None = None,
 ) -> Request[bytes]:
     """A complete transcription as vtt.
 
@@ -478,6 +476,7 @@ def download_transcription_vtt(
         reading_speed: characters a second.
         min_duration_ms: a caption stays at least.
         max_duration_ms: a caption stays at most.
+        leave_out_doubted: without words that the sound does not bear out.
     """
     return Request(
         "GET",
@@ -488,6 +487,7 @@ def download_transcription_vtt(
             "reading_speed": reading_speed,
             "min_duration_ms": min_duration_ms,
             "max_duration_ms": max_duration_ms,
+            "leave_out_doubted": leave_out_doubted,
         },
         result=bytes,
     )
@@ -501,6 +501,7 @@ def head_transcription_vtt(
     reading_speed: float | None = None,
     min_duration_ms: int | None = None,
     max_duration_ms: int | None = None,
+    leave_out_doubted: bool | None = None,
 ) -> Request[None]:
     """A complete transcription as vtt.
 
@@ -510,6 +511,7 @@ def head_transcription_vtt(
         reading_speed: characters a second.
         min_duration_ms: a caption stays at least.
         max_duration_ms: a caption stays at most.
+        leave_out_doubted: without words that the sound does not bear out.
     """
     return Request(
         "HEAD",
@@ -520,6 +522,7 @@ def head_transcription_vtt(
             "reading_speed": reading_speed,
             "min_duration_ms": min_duration_ms,
             "max_duration_ms": max_duration_ms,
+            "leave_out_doubted": leave_out_doubted,
         },
         result=None,
     )

@@ -10,25 +10,14 @@ import msgspec
 
 from fragdex.client.exchange import Request, segment
 
+# fmt: off
 __all__ = [
-    "Delivery",
-    "DeliveryList",
-    "Replayed",
-    "SecretWebhook",
-    "Webhook",
-    "WebhookList",
-    "create_webhook",
-    "delete_webhook",
-    "get_webhook",
-    "get_webhook_delivery",
-    "list_webhook_deliveries",
-    "list_webhooks",
-    "ping_webhook",
-    "replay_failed_deliveries",
-    "replay_webhook_delivery",
-    "rotate_webhook_secret",
-    "update_webhook",
+    "Delivery", "DeliveryList", "Replayed", "SecretWebhook", "Webhook", "WebhookList",
+    "create_webhook", "delete_webhook", "get_webhook", "get_webhook_delivery",
+    "list_webhook_deliveries", "list_webhooks", "ping_webhook", "replay_failed_deliveries",
+    "replay_webhook_delivery", "rotate_webhook_secret", "update_webhook",
 ]
+# fmt: on
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,25 +50,6 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """There were more than one request replays; ask again."""
 
 
-class SecretWebhook(msgspec.Struct, frozen=True, kw_only=True):
-    """The same with its secret, which is shown once."""
-
-    accepted_at: datetime | None
-    """When a delivery was last accepted."""
-    created_at: datetime
-    description: str
-    disabled_at: datetime | None
-    disabled_because: str | None
-    enabled: bool
-    id: str
-    previous_secret_until: str | None
-    """Until then deliveries are signed with the secret before the last rotation, too."""
-    secret: str
-    """`whsec_` and base64: what signatures are checked with."""
-    types: tuple[str, ...]
-    url: str
-
-
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """A URL that events are sent to."""
 
@@ -95,6 +65,13 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """Until then deliveries are signed with the secret before the last rotation, too."""
     types: tuple[str, ...]
     url: str
+
+
+class SecretWebhook(Webhook, frozen=True, kw_only=True):
+    """The same with its secret, which is shown once."""
+
+    secret: str
+    """`whsec_` and base64: what signatures are checked with."""
 
 
 class DeliveryList(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,11 +22,28 @@
 
   // a little more than while the page loads: as in steady.js
   const LITTLE = 2 ** -10;
-  const since = () => (begun ? (held ?? now) - zero + LITTLE : now - (goes ?? now));
+  const passed = () => (begun ? (held ?? now) - zero : now - (goes ?? now));
+  const exact = globalThis.__fragdexExact;
+  const since = () => (begun ? exact(passed()) + LITTLE : passed());
+  put(globalThis, "__fragdexPassed", passed);
   put(performance, "now", since);
   globalThis.__fragdexSources.dates(() => Math.floor(EPOCH + since()));
+  const stamps = new WeakMap();
+  const tells = (kind, name, get) => {
+    const real = Object.getOwnPropertyDescriptor(kind.prototype, name);
+    Object.defineProperty(kind.prototype, name, { ...real, get() { return get(this, real.get); } });
+  };
+  // the browser's own stands, so that animations do
+  tells(AnimationTimeline, "currentTime", (timeline, real) =>
+    timeline instanceof DocumentTimeline ? since() : real.call(timeline));
+  tells(Event, "timeStamp", (event) => {
+    if (!stamps.has(event)) stamps.set(event, since());
+    return stamps.get(event);
+  });
 
   put(globalThis, "requestAnimationFrame", (callback) => {
+    const of = loop.continued(callback);
+    if (of !== null && served.has(of)) served.add(callback);
     frames.set((numbers += 1), callback);
     return numbers;
   });
@@ -34,7 +51,8 @@
   const timer = (again) => (callback, delay, ...given) => {
     // one that is set by another is later, or there would be no end of them
     const wait = Math.max(again || firing ? 1 : 0, Number(delay) || 0);
-    timers.set((numbers += 1), { callback, wait, due: now + wait, given, again });
+    const due = begun ? zero + exact.due(now - zero, wait) : now + wait;
+    timers.set((numbers += 1), { callback, wait: wait / exact.longer, due, given, again });
     return numbers;
   };
   const forget = (number) => { timers.delete(number); };
@@ -54,18 +72,20 @@
       reportError(error);
     }
   };
+  // what adding up fractions of milliseconds (1000 / 30) may be too much
+  const HAIR = 1e-6;
   const fire = (until) => {
     for (;;) {
       let first = null;
       let which = 0;
       for (const [number, one] of timers) {
-        if (one.due <= until && (first === null || one.due < first.due)) {
+        if (one.due <= until + HAIR && (first === null || one.due < first.due)) {
           first = one;
           which = number;
         }
       }
       if (first === null) return;
-      now = Math.max(now, first.due);
+      now = Math.max(now, Math.min(first.due, until));
       if (first.again) first.due += first.wait;
       else timers.delete(which);
       firing = true;
@@ -78,6 +98,8 @@
   const started = new WeakMap();
   const hold = () => {
     for (const animation of globalThis.__fragdexAnimations?.() ?? document.getAnimations()) {
+      // those that follow a scroller have no time
+      if (!(animation.timeline instanceof DocumentTimeline)) continue;
       if (!started.has(animation)) {
         if (animation.playState !== "running") continue;
         started.set(animation, now);
@@ -96,13 +118,17 @@
   };
   // What was called for a frame that is not drawn: a loop of the page has its turn once.
   let served = new WeakSet();
+  const loop = globalThis.__fragdexSources.loops();
   const serve = (again, undrawn) => {
     const due = [...frames].filter(([, callback]) => again || !served.has(callback));
     for (const [number, callback] of due) {
       frames.delete(number);
       if (undrawn) served.add(callback);
     }
-    for (const [, callback] of due) call(callback, [since()]);
+    for (const [, callback] of due) {
+      if (undrawn) loop.call(callback, () => call(callback, [since()]));
+      else call(callback, [since()]);
+    }
   };
   const inner = (work) => {
     for (const element of document.querySelectorAll("iframe")) {

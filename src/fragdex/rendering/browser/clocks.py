@@ -11,7 +11,7 @@ What each step of virtual time is good for was found by a run that failed:
 - a browser answers frames before the page's compositor is ready (on a busy machine the
   first of 250 pages, or the first 20 frames): frame 0 is drawn until the page says that it was
   called for it;
-- every instant lies on the grid of the page's clocks, and time 0 is always as long after the
+- every instant lies on the grid of the browser's clocks, and time 0 is always as long after the
   start, which hides how long Chromium took to load;
 - frameTimeTicks always goes forward: a frame that is drawn again at its instant is a microsecond
   later. Of two frames with equal ticks, some releases (Chromium 150) never answer the second. The
@@ -23,8 +23,10 @@ What each step of virtual time is good for was found by a run that failed:
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from importlib import resources
 from typing import Any, Final, Protocol
 
@@ -44,12 +46,12 @@ class Clock(Protocol):
     def prepare(self) -> None:
         """Called before anything is loaded."""
 
-    def step(self, waiting: bool, passes: bool = False) -> None:
+    def step(self, waiting: bool, ms: int = 0) -> None:
         """Let happen what is due while the page is loading, or not ready yet.
 
         Args:
             waiting: what takes the machine's time gets some.
-            passes: a millisecond of the page's time passes: its timers may ring.
+            ms: milliseconds of the page's time that pass: its timers may ring.
         """
 
     def go(self) -> None:
@@ -91,6 +93,9 @@ class Clock(Protocol):
     def show(self) -> None:
         """Let the frame happen and be drawn, without a picture of it."""
 
+    def damage(self) -> None:
+        """Have everything drawn again with the next frame."""
+
     def capture(self, needed: bool) -> bytes | None:
         """The frame as PNG; None where nothing changed, unless it is needed."""
 
@@ -102,6 +107,7 @@ FACTS: Final = "facts.js"
 BRIDGE: Final = "bridge.js"
 WORKER: Final = "worker.js"
 GLYPHS: Final = "glyphs.js"
+RANDOM: Final = "random.js"
 USES: Final = "uses.js"
 
 READY: Final = "(async () => { await globalThis.fragdex?.ready; })()"
@@ -113,7 +119,9 @@ FONTS: Final = """(async () => {
 })()"""
 """Settles when the page's fonts are here."""
 
-SEEK: Final = "(async () => {{ await globalThis.fragdex.seek({ms!r}); }})()"
+SEEK: Final = """(async () => {{
+  await globalThis.fragdex.seek(globalThis.__fragdexExact({ms!r}));
+}})()"""
 """Settles when the page shows a moment, as it says."""
 
 
@@ -121,10 +129,25 @@ WORKS: Final = "globalThis[Symbol.for('fragdex.media')]?.look?.(), globalThis.__
 """What takes the machine's time, and no time of the page: how much was begun, how much is done."""
 
 
+_NTSC: Final = 1001
+_HAIR_MS: Final = 1e-5
+
+
 @functools.cache
 def script(name: str) -> str:
     """The text of a script."""
     return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def sources(view: PageView) -> str:
+    """The script of chance and of what clocks tell, for a page or a worker seen so often."""
+    rate = view.page_fps or view.fps
+    # 29.97 for 30000/1001
+    written = Fraction(math.floor(1000 * rate), 1000) if rate.denominator == _NTSC else rate
+    # `instant_us` rounds whole rates up by less than a step of the grid, others by at most one
+    is_whole = view.fps.denominator == rate.denominator == 1
+    late = GRID_US / 1000 + (-_HAIR_MS if is_whole else _HAIR_MS)
+    return f"{script(SOURCES).rstrip()}({[float(rate), float(written), late]});"
 
 
 class InjectedClock:
@@ -147,10 +170,10 @@ class InjectedClock:
         self._pipe.call("Animation.enable", self._session)
         self._pipe.call("Animation.setPlaybackRate", self._session, playbackRate=0)
 
-    def step(self, waiting: bool, passes: bool = False) -> None:
+    def step(self, waiting: bool, ms: int = 0) -> None:
         """As `Clock.step`."""
         self._pipe.listen(0.005 if waiting else 0.002)
-        self._evaluate(f"globalThis.__fragdexClock?.run({int(passes)})")
+        self._evaluate(f"globalThis.__fragdexClock?.run({ms})")
 
     def go(self) -> None:
         """As `Clock.go`."""
@@ -215,6 +238,9 @@ class InjectedClock:
         self._evaluate("__fragdexClock.frame()")
         self._evaluate("__fragdexClock.drawn()")
 
+    def damage(self) -> None:
+        """As `Clock.damage`; each screenshot draws everything."""
+
     def capture(self, needed: bool) -> bytes | None:
         """As `Clock.capture`."""
         self.show()
@@ -265,7 +291,7 @@ _INTERVAL_MS: Final = 0.3
 _URGE_SECONDS: Final = 1.0
 _URGES: Final = 8
 # How long a page may be without a compositor.
-_AWAKE_SECONDS: Final = 30.0
+_AWAKE_SECONDS: Final = 15.0
 
 
 class VirtualClock:
@@ -296,6 +322,8 @@ class VirtualClock:
         # tried without a picture; whether they are, and how often it was for nothing.
         self._last: bytes | None = None
         self._same, self._wanted, self._tries, self._in_vain = 0, 1, False, 0
+        # Whether frames that were drawn without a picture since then changed something.
+        self._unseen = False
         self._frames: set[int] = set()
         pipe.on("Emulation.virtualTimeBudgetExpired", self._on_expired)
         pipe.on("Runtime.executionContextCreated", self._on_frame)
@@ -334,10 +362,10 @@ class VirtualClock:
         call("Emulation.setVirtualTimePolicy", self._session, policy="pause")
         self._began_us = self._now_us
 
-    def step(self, waiting: bool, passes: bool = False) -> None:
+    def step(self, waiting: bool, ms: int = 0) -> None:
         """As `Clock.step`."""
         # Nothing happens while the clock stands; timers of the page ring in whole milliseconds.
-        self._pass(_STEP_US if passes else _LEAST_US)
+        self._pass(ms * _STEP_US or _LEAST_US)
         # What happened in the step is known for certain when this is answered.
         self._evaluate("0")
         if waiting:
@@ -476,7 +504,7 @@ class VirtualClock:
 
     def show(self) -> None:
         """As `Clock.show`."""
-        self._frame()
+        self._unseen = bool(self._frame()["hasDamage"]) or self._unseen
 
     def capture(self, needed: bool) -> bytes | None:
         """As `Clock.capture`.
@@ -486,7 +514,8 @@ class VirtualClock:
         spared those; frames are tried so where pictures were equal, until twice in a row the trial
         was for nothing.
         """
-        if self._tries and not needed and not self._frame()["hasDamage"]:
+        unseen, self._unseen = self._unseen, False
+        if self._tries and not needed and not self._frame()["hasDamage"] and not unseen:
             self._in_vain, self._wanted = 0, 1
             return None
         picture = self._shoot(needed or self._tries)
@@ -522,11 +551,11 @@ class VirtualClock:
             if picture is not None or not changed:
                 return picture
             self._pipe.listen(0.002 * again)
-            self._damage()
+            self.damage()
         raise BrowserGone("the browser gave no picture")
 
-    def _damage(self) -> None:
-        """Have everything drawn again."""
+    def damage(self) -> None:
+        """As `Clock.damage`."""
         color = {"r": 255, "g": 255, "b": 255, "a": 0 if self._view.transparent else 1}
         set_color = "Emulation.setDefaultBackgroundColorOverride"
         self._pipe.post(set_color, self._session, color=color | {"b": 254})
@@ -565,7 +594,7 @@ class VirtualClock:
             self._late_us = self._now_us - instant
         self._drawn_us = max(instant, self._drawn_us + 1)
         if self._has_animated():
-            self._damage()
+            self.damage()
         method = "HeadlessExperimental.beginFrame"
         how |= {"frameTimeTicks": protocol_ms(self._drawn_us), "interval": _INTERVAL_MS}
         if not self._has_animated():
@@ -575,5 +604,5 @@ class VirtualClock:
             self._pipe.listen(_URGE_SECONDS, lambda: self._pipe.has_answer(number))
             if self._pipe.has_answer(number):
                 break
-            self._damage()
+            self.damage()
         return self._pipe.answer(number, method)

@@ -6,14 +6,12 @@ import json
 import re
 from typing import Any, Final
 
+from fragdex.rendering.browser.animated import ANIMATED, note_picture
 from fragdex.rendering.browser.model import Notes
 from fragdex.rendering.browser.pipe import Pipe
 
 TELL: Final = "__fragdexTell"
 """The binding by which our script in the page says what it refused."""
-
-ANIMATED: Final = "an animated picture"
-"""What `Notes.keeps` says of a page that shows GIF, APNG, WebP or AVIF that move."""
 
 # Events of our script, in words.
 _KEPT: Final = {
@@ -36,8 +34,8 @@ class Console:
     def __init__(self, pipe: Pipe, notes: Notes) -> None:
         self._pipe, self._notes = pipe, notes
         self._failed: dict[tuple[str | None, int], str] = {}
-        self.gave_canvas = False
-        """Whether the page gave a canvas away, to be drawn by a worker."""
+        self.given_canvases = 0
+        """How many canvases the page gave away, to be drawn by workers."""
         self.has_transitions = False
         """Whether the page has begun view transitions."""
         self.has_works = False
@@ -87,8 +85,10 @@ class Console:
             self._notes.block(payload["blocked"], str(payload.get("reason")))
         elif isinstance(payload.get("refused"), str):
             self._notes.say("refused", payload["refused"])
+        elif isinstance(payload.get("drawing"), str):
+            note_picture(self._notes, payload["drawing"].encode("utf-8", "replace"), "a blob: URL")
         elif payload.get("gives") == "canvas":
-            self.gave_canvas = True
+            self.given_canvases += 1
         elif payload.get("begins") == "work":
             self.has_works = True
         elif (label := _KEPT.get(str(payload.get("keeps")))) is not None:

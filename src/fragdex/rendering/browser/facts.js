@@ -49,15 +49,8 @@
       take(1000 * (one.getStartTime() + simple * (count ? Number(count) : 1)));
     } catch {}
   }
-  const sheets = [...document.styleSheets, ...document.adoptedStyleSheets];
-  const texts = sheets.map((sheet) => {
-    try { return [...sheet.cssRules].map((rule) => rule.cssText).join(); } catch { return ""; }
-  });
-  const chance = [...texts, ...[...document.querySelectorAll("[style]")].map((one) => one.style.cssText)]
-    .some((text) => /(?<![-\w])random(-item)?\((?!\s*fixed)/.test(text));
   return {
     size,
-    chance,
     duration: number(told.duration),
     longest: longest || null,
     seeks: typeof told.seek === "function",

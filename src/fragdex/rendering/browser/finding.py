@@ -6,13 +6,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from fragdex.errors import EngineUnavailable
+from fragdex.record import record
 
 LISTS: Final = Path("/var/lib/apt/lists")
 _SECONDS: Final = 10.0
@@ -20,7 +21,7 @@ _DAY: Final = 86_400.0
 _VERSIONS: Final = re.compile(r"^  (Installed|Candidate): (\S+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SystemPackage:
     """A package of apt.
 
@@ -88,8 +89,8 @@ OLDEST: Final = 150
 """The oldest Chromium that is supported: its release; older ones draw nothing."""
 
 ADVICE: Final = (
-    "on Debian: apt-get update && apt-get install chromium-headless-shell; elsewhere: playwright "
-    f"install --only-shell chromium; or name a Chromium in {VARIABLE}"
+    "on Debian: apt-get update && apt-get install chromium-headless-shell; on other Linux, macOS "
+    f"and Windows: playwright install --only-shell chromium; or name a Chromium in {VARIABLE}"
 )
 
 _VERSION: Final = re.compile(r"\b(\d+)\.\d+\.\d+\.\d+\b")
@@ -106,10 +107,11 @@ _WHOLE: Final = ("chromium", "chromium-browser", "google-chrome-stable", "google
 _OF_PLAYWRIGHT: Final = (
     "chromium_headless_shell-*/chrome-*/headless_shell",
     "chromium_headless_shell-*/chrome-*/chrome-headless-shell",
+    "chromium_headless_shell-*/chrome-*/*headless*shell.exe",
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Browser:
     """A Chromium on this machine.
 
@@ -123,10 +125,11 @@ class Browser:
 
 
 def find_engine() -> Browser:
-    """The Chromium that FRAGDEX_CHROMIUM names, or the best one on this machine.
+    """The Chromium that FRAGDEX_CHROMIUM names, or the headless shell on this machine.
 
     Raises:
-        EngineUnavailable: there is none.
+        EngineUnavailable: there is none, or one alone that gives no frames on request: what its
+            frames show depends on the machine. It is taken where it is named.
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -143,7 +146,12 @@ def find_engine() -> Browser:
     for name in _WHOLE:
         path = shutil.which(name)
         if path is not None:
-            return _engine(Path(path))
+            raise EngineUnavailable(
+                f"{path} cannot render single frames: its videos may differ from run to run",
+                expected="chromium-headless-shell",
+                found=path,
+                advice=ADVICE,
+            )
     raise EngineUnavailable("there is no Chromium on this machine", advice=ADVICE)
 
 
@@ -211,7 +219,12 @@ def _of_playwright() -> list[Path]:
     if named and named != "0":
         folder = Path(named)
     else:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"
+        caches = {
+            "darwin": Path.home() / "Library/Caches",
+            "win32": Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local"),
+        }
+        usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = caches.get(sys.platform, usual) / "ms-playwright"
     programs = [path for pattern in _OF_PLAYWRIGHT for path in folder.glob(pattern)]
     return sorted(programs, key=_build, reverse=True)
 

@@ -13,21 +13,25 @@ nothing more has come.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
 from fragdex.errors import PageFailed
 from fragdex.rendering.browser.clocks import FONTS, READY, SEEK, WORKS, Clock
 from fragdex.rendering.browser.console import text_of
-from fragdex.rendering.browser.model import ENDPOINT, Limits
+from fragdex.rendering.browser.model import ENDPOINT, LOAD_SECONDS, Limits
 from fragdex.rendering.browser.pipe import Pipe
+from fragdex.rendering.browser.stopwatch import Stopwatch
 
 # Steps after which a page that is not ready is given frames: one that waits for files and decoders
 # alone is ready before, and no loop of it has counted any. And then its loops, too.
 _PATIENT: Final = 50
 _VERY_PATIENT: Final = 250
 _FRAME_STEPS: Final = 16
+# Milliseconds of the page's time after which those steps are as long as they are many.
+_LONG_STEPS: Final = 64 * _FRAME_STEPS
+# Of what a page waits for, so many are named.
+_NAMED: Final = 3
 # Within a frame, seconds for what takes the machine's time (decoders, workers) …
 _PAUSES: Final = (0.0, 0.0, 0.001, 0.002, 0.004, 0.008, 0.016)
 # … and then steps of the page's time, in µs.
@@ -40,19 +44,34 @@ _ASKED_STEP_US: Final = 1000
 _ASKED_LONGEST_US: Final = 8000
 
 
+MORE_TIME: Final = f"{LOAD_SECONDS}=60 allows a page 60 s"
+"""What to do about a page that takes long to load, or to answer."""
+
+
+def waiting_for(pending: list[str]) -> str:
+    """What an error says of what has not come.
+
+    >>> waiting_for([]), waiting_for(["a", "b"])
+    ('', '; it waits for a, b')
+    """
+    return f"; it waits for {', '.join(pending[:_NAMED])}" if pending else ""
+
+
 class Waiting:
     """Waits for promises of one page.
 
     Args:
         clock: of the page.
         check: raises where the browser has gone wrong meanwhile.
+        pending: what the page has begun that has not come yet, as errors name it.
     """
 
     def __init__(
-        self, pipe: Pipe, session: str, clock: Clock, limits: Limits, check: Callable[[], object]
-    ) -> None:
+        self, pipe: Pipe, session: str, clock: Clock, limits: Limits, check: Callable[[], object],
+        pending: Callable[[], list[str]],
+    ) -> None:  # fmt: skip
         self._pipe, self._session, self._clock = pipe, session, clock
-        self._limits, self._check = limits, check
+        self._limits, self._check, self._pending = limits, check, pending
         self._works = [0, 0]
 
     def ready(self, in_time: Callable[[str], None]) -> None:
@@ -68,14 +87,18 @@ class Waiting:
         for promise in (READY, FONTS):
             number = self._ask(promise)
             while not self._pipe.answered(number):
-                if not self._has_worked():
-                    steps += 1
+                step = _FRAME_STEPS if steps >= _LONG_STEPS else 1
+                if self._has_worked():
+                    step = 1
+                else:
+                    steps += step
                 if steps > self._limits.ready_ms:
                     most = self._limits.ready_ms
-                    raise PageFailed(f"the page is not ready after {most} ms of its time")
+                    pending = waiting_for(self._pending())
+                    raise PageFailed(f"the page is not ready after {most} ms of its time{pending}")
                 if steps == _VERY_PATIENT:
                     self._clock.go()
-                self._clock.step(steps > 1, passes=steps > _PATIENT)
+                self._clock.step(steps > 1, step if steps > _PATIENT else 0)
                 if promise is READY and steps > _PATIENT and steps % _FRAME_STEPS == 0:
                     self._clock.serve(again=steps > _VERY_PATIENT)
                 in_time("ready")
@@ -128,13 +151,15 @@ class Waiting:
             self._pipe.listen(pause, answered)
             if answered():
                 return
-        began = time.monotonic() - self._pipe.excused
+        watch = Stopwatch(self._pipe)
         step = _ASKED_STEP_US
         while not answered():
-            waited = time.monotonic() - self._pipe.excused - began
-            if waited > seconds:
+            if watch.exceeds(seconds):
+                waited = f"{seconds:.0f} s{why()}"
                 raise PageFailed(
-                    f"the page was asked {what}, and has not answered after {waited:.0f} s{why()}"
+                    f"the page was asked {what}, and has not answered after {waited}"
+                    f"{waiting_for(self._pending())}",
+                    advice=MORE_TIME,
                 )
             self._clock.wait(step)
             # about as long as it is for the page
@@ -154,28 +179,33 @@ class Waiting:
         def answered() -> bool:
             return self._pipe.answered(number)
 
-        began = time.monotonic() - self._pipe.excused
+        watch = Stopwatch(self._pipe)
+        left, step = self._limits.ready_ms * 1000, _FIRST_STEP_US
+
+        def check(*, is_over: bool = False) -> None:
+            self._check()
+            if is_over or watch.exceeds(self._limits.load_seconds):
+                most = (
+                    f"{self._limits.ready_ms} ms of the page's time, {watch.seconds:.1f} s of ours"
+                )
+                what = waiting_for(self._pending())
+                raise PageFailed(f"fragdex.seek({ms}) has not answered after {most}{what}")
+
         # However slow the machine is, time of the page passes only where no work is under way.
-        while time.monotonic() - self._pipe.excused - began <= self._limits.load_seconds:
+        is_working = True
+        while is_working:
             for pause in _PAUSES:
                 self._clock.wait(0)
                 self._pipe.listen(pause, answered)
                 if answered():
                     return
-            if not self._has_worked():
-                break
-            self._check()
-        began = time.monotonic() - self._pipe.excused
-        left, step = self._limits.ready_ms * 1000, _FIRST_STEP_US
+            is_working = self._has_worked()
+            check()
         while not answered():
-            waited = time.monotonic() - self._pipe.excused - began
-            if left <= 0 or waited > self._limits.load_seconds:
-                most = f"{self._limits.ready_ms} ms of the page's time, {waited:.1f} s of ours"
-                raise PageFailed(f"fragdex.seek({ms}) has not answered after {most}")
+            check(is_over=left <= 0)
             step = min(step, left)
             self._clock.wait(step)
             self._pipe.listen(_STEP_SECONDS, answered)
-            self._check()
             left, step = left - step, min(2 * step, _LONGEST_STEP_US)
 
     def _has_worked(self) -> bool:
@@ -243,8 +273,9 @@ class WithLoads:
         """What of it had come before the last frame was drawn."""
         self._done = self._shown = self._working = self._stuck = 0
         """The same of what takes the machine's time; what is under way, and is not waited for."""
-        self._patience, self._until = _PATIENCE_SECONDS, 0.0
-        """How long a frame waits, and until when this one does."""
+        self._patience = _PATIENCE_SECONDS
+        self._watch: Stopwatch | None = None
+        """How long a frame waits, and since when this one does."""
         pipe.on("Network.requestWillBeSent", self._on_begun)
         pipe.on("Network.loadingFinished", self._on_come)
         pipe.on("Network.loadingFailed", self._on_come)
@@ -282,6 +313,11 @@ class WithLoads:
         if session == self._session and self._begun.pop(params["frameId"], None) is not None:
             self._come += 1
 
+    def pending(self) -> list[str]:
+        """What was begun and has not come yet: URLs, or words."""
+        self._is_busy()
+        return [*self._begun.values(), *([_WORK] if self._working > 0 else [])]
+
     def pass_by(self) -> None:
         """As `Clock.pass_by`."""
         self._draw(self._clock.pass_by)
@@ -309,7 +345,7 @@ class WithLoads:
         A frame of which nothing is awaited costs one question more: the page's tasks are run by the
         time that passes until the next one.
         """
-        self._until = 0.0
+        self._watch = None
         if self._look():
             self._await()
         for _ in range(_ROUNDS):
@@ -326,10 +362,8 @@ class WithLoads:
 
     def _is_over(self) -> bool:
         """Whether this frame has waited for as long as it may."""
-        now = time.monotonic() - self._pipe.excused
-        if not self._until:
-            self._until = now + self._patience
-        return now >= self._until
+        self._watch = self._watch or Stopwatch(self._pipe)
+        return self._watch.exceeds(self._patience)
 
     def _look(self) -> bool:
         """Whether the page has begun what has not come yet."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from fractions import Fraction
 from typing import Any, Final, Protocol
 
-from fragdex.errors import TooLarge
+from fragdex.errors import ConfigError, TooLarge
+from fragdex.record import record
 from fragdex.rendering.site import ORIGIN
 
 DEFAULT_WIDTH: Final = 1280
@@ -20,15 +22,16 @@ SCALES: Final = tuple(step * SCALE_STEP for step in range(2, 17))
 """Values of `PageView.scale`: Chromium goes no lower; any side is whole with a few pixels more."""
 
 GRID_US: Final = 100
-"""The page's clocks show tenths of a millisecond; instants between would round by chance."""
+"""The browser rounds its clocks to tenths of a millisecond; instants between would by chance."""
 
 
 def instant_us(i: int, fps: Fraction) -> int:
     """When frame i is, in µs after frame 0.
 
-    Rounded up to the grid of the page's clocks, so that a page that computes `floor(t * fps)`
-    from the time that it reads gets i. Rates that are no whole numbers are rounded in the page,
-    too: there an instant on the grid itself would be a hair too early.
+    Rounded up to the grid of the browser's clocks, so that what it moves itself, by
+    `floor(t * fps)` of them, shows i. Rates that are no whole numbers are rounded in the page, too:
+    there an instant on the grid itself would be a hair too early. What a script reads is exact
+    (`sources.js`).
 
     >>> [instant_us(i, Fraction(30000, 1001)) for i in (0, 1, 2, 30)]
     [0, 33400, 66800, 1001100]
@@ -55,7 +58,7 @@ Crop = tuple[int, int, int, int]
 """Left, top, width, height."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PageView:
     """The window that a page is seen through, and how often it is looked at.
 
@@ -118,7 +121,21 @@ def between_us(i: int, view: PageView) -> list[int]:
     return [instant_us(k, view.page_fps) for k in range((i - 1) * times + 1, i * times)]
 
 
-@dataclass(frozen=True, slots=True)
+LOAD_SECONDS: Final = "FRAGDEX_LOAD_SECONDS"
+"""Names the variable that says how long a page may take to load."""
+
+_USUAL_LOAD_SECONDS: Final = 18.0
+
+
+def _load_seconds() -> float:
+    given = os.environ.get(LOAD_SECONDS, "")
+    try:
+        return float(given) if given else _USUAL_LOAD_SECONDS
+    except ValueError:
+        raise ConfigError(f"{LOAD_SECONDS} is not a number of seconds", found=given) from None
+
+
+@record(frozen=True, slots=True)
 class Limits:
     """How far a page may go before it is stopped.
 
@@ -128,7 +145,8 @@ class Limits:
         beside_seconds: how much of the processor's time a step may take on the whole, with what
             workers and decoders of pictures do next to the scripts: one picture of 16,384 pixels a
             side takes 2 to 5 s.
-        load_seconds: wall time until the page is loaded and ready.
+        load_seconds: until the page is loaded and ready, or has answered a call; where others keep
+            the machine from working for it, so much longer. FRAGDEX_LOAD_SECONDS is the default.
         ready_ms: of the page's own time, until `window.fragdex.ready` is settled, or one call of
             `window.fragdex.seek`.
         memory_bytes: of all processes of the browser together.
@@ -139,8 +157,8 @@ class Limits:
     """
 
     script_seconds: float = 5.0
-    beside_seconds: float = 30.0
-    load_seconds: float = 60.0
+    beside_seconds: float = 18.0
+    load_seconds: float = field(default_factory=_load_seconds)
     ready_ms: int = 30_000
     memory_bytes: int = 2 << 30
     storage_bytes: int = 256 << 20
@@ -165,7 +183,7 @@ class Limits:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BlockedRequest:
     """A request that was not made, and why."""
 
@@ -173,7 +191,7 @@ class BlockedRequest:
     reason: str
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Notes:
     """What happened on the page that its author should know; each list is bounded.
 
@@ -244,7 +262,7 @@ class Notes:
         return cls(**{**kinds, "blocked": [BlockedRequest(**one) for one in kinds["blocked"]]})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PageFacts:
     """What the page and its browser are.
 
@@ -328,7 +346,7 @@ ENDPOINT: Final = f"{ORIGIN}/.fragdex/media/"
 synchronous request), so that no time passes and every run asks at the same moment."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MediaAnswer:
     """The answer to a request of the scripts."""
 

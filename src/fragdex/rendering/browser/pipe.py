@@ -191,12 +191,13 @@ class Pipe:
     ) -> None:
         self._read_fd, self._write_fd = read_fd, write_fd
         self.wait = wait
-        self._handlers: dict[str, Handler] = {}
+        self._handlers: dict[str, list[Handler]] = {}
         self._answers: dict[int, dict[str, Any]] = {}
         self._ignored: set[int] = set()
         self._buffer = bytearray()
         self._next = 0
         self.excused = 0.0
+        self.kept: Callable[[], float] = float
         self.last_call = ""
         for fd in (read_fd, write_fd):
             os.set_blocking(fd, False)
@@ -204,8 +205,8 @@ class Pipe:
                 fcntl.fcntl(fd, _F_SETPIPE_SZ, _PIPE_BYTES)
 
     def on(self, event: str, handler: Handler) -> None:
-        """Have `handler(params, session)` called for each event of this name."""
-        self._handlers[event] = handler
+        """Have `handler(params, session)` called for each event of this name, after others."""
+        self._handlers.setdefault(event, []).append(handler)
 
     def excuse(self, seconds: float) -> None:
         """Report time that we needed, not the browser."""
@@ -331,8 +332,7 @@ class Pipe:
     def _hand_on(self, message: dict[str, Any]) -> None:
         number = message.get("id")
         if number is None:
-            handler = self._handlers.get(message["method"])
-            if handler is not None:
+            for handler in self._handlers.get(message["method"], ()):
                 handler(message["params"], message.get("sessionId"))
         elif number in self._ignored:
             self._ignored.discard(number)

@@ -20,6 +20,7 @@ from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed
 from fragdex.rendering.browser.finding import ADVICE, Browser, need_supported
 from fragdex.rendering.browser.model import Limits, Notes, PageView
 from fragdex.rendering.browser.pipe import Pipe, ProtocolError
+from fragdex.rendering.browser.stopwatch import own_seconds, ready_seconds, worked
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.sandbox.processes import exit_code
 
@@ -99,7 +100,10 @@ _SCRIPT_MEGABYTES: Final = 512
 _LEAST_WINDOW: Final = (800, 600)
 
 
-def flags(view: PageView, *, is_shell: bool, begin_frames: bool, sandbox: bool) -> list[str]:
+def flags(
+    view: PageView, *, is_shell: bool, begin_frames: bool, sandbox: bool,
+    shares_memory: bool = False,
+) -> list[str]:  # fmt: skip
     """All flags but those that name files."""
     width, height = view.pixels
     if not begin_frames:
@@ -115,6 +119,7 @@ def flags(view: PageView, *, is_shell: bool, begin_frames: bool, sandbox: bool) 
         *_SOFTWARE,
         *_QUIET,
         *_NO_NETWORK,
+        *(("--enable-features=SharedArrayBuffer",) if shares_memory else ()),
         f"--js-flags=--random-seed=42 --max-old-space-size={_SCRIPT_MEGABYTES}",
         f"--window-size={width},{height}",
     ]
@@ -180,6 +185,7 @@ class Chromium:
         begin_frames: whether frames come on request.
         memory_bytes: how much data each of its processes may have.
         sandbox: whether its own sandbox is on.
+        shares_memory: whether pages may share memory with workers.
     """
 
     def __init__(
@@ -190,6 +196,7 @@ class Chromium:
         begin_frames: bool,
         memory_bytes: int,
         sandbox: bool,
+        shares_memory: bool = False,
     ) -> None:
         self._own = OwnFolder()
         self.folder = self._own.path.absolute()
@@ -200,6 +207,7 @@ class Chromium:
                 is_shell=engine.is_shell,
                 begin_frames=begin_frames,
                 sandbox=sandbox,
+                shares_memory=shares_memory,
             ),
             *_shared_memory(),
             f"--user-data-dir={self.folder / 'profile'}",
@@ -279,6 +287,10 @@ class Chromium:
         first = [_stat(f"/proc/{pid}/task/{pid}/stat") for pid, _ in processes]
         whole = [stat for _, stat in processes]
         return _seconds(first), _seconds(whole)
+
+    def ready_seconds(self) -> float:
+        """For how long its threads stood ready while others ran."""
+        return ready_seconds(pid for pid, _ in self._processes())
 
     def memory_bytes(self) -> int:
         """What all of its processes hold; what two share counts once, nearly."""
@@ -399,9 +411,9 @@ def _shared_memory() -> tuple[str, ...]:
     return ()
 
 
-# A browser that neither works nor answers is broken.
-_SILENT_SECONDS: Final = 60.0
-# … sooner where it does nothing at all.
+# A browser that could work all this time, and did not answer, is broken …
+_SILENT_SECONDS: Final = 19.0
+# … sooner where it did nothing at all.
 _IDLE_SECONDS: Final = 15.0
 _IDLE_CPU_SECONDS: Final = 0.2
 # Fewer looks than that in all this time: the machine kept us from looking, and the browser, too.
@@ -418,9 +430,9 @@ _CRASHING_SECONDS: Final = 1.0
 _BROWSERS_OWN: Final = 64 << 20
 # Ended by a signal from outside; all others a process sends itself.
 _KILLED: Final = 9
-_NO_BEGIN_FRAMES: Final = (
-    "this browser cannot render single frames (HeadlessExperimental), and the page runs slower:"
-    " install chromium-headless-shell"
+NO_BEGIN_FRAMES: Final = (
+    "this browser cannot render single frames (HeadlessExperimental): the page runs slower, and "
+    "videos may differ from run to run; install chromium-headless-shell"
 )
 
 
@@ -447,13 +459,14 @@ class Running:
 
     def __init__(
         self, engine: Browser, view: PageView, limits: Limits, notes: Notes, *, begin_frames: bool,
-        sandbox: bool,
+        sandbox: bool, shares_memory: bool = False,
     ) -> None:  # fmt: skip
-        self._limits, self._notes = limits, notes
+        self._limits, self._notes, self._shares_memory = limits, notes, shares_memory
         self._new_target: Callable[[str, bool], None] = lambda _session, _is_worker: None
         self._crash: str | None = None
         self._checked = self._relieved = self._disk_checked = 0.0
         self._cpu_at_start = 0.0, 0.0
+        self._kept_at_start = 0.0
         self._waiting_since = -1.0
         self._looks = 0
         self.has_begin_frame = begin_frames and engine.is_shell
@@ -477,8 +490,10 @@ class Running:
                 begin_frames=self.has_begin_frame,
                 memory_bytes=self._limits.memory_bytes,
                 sandbox=on,
+                shares_memory=self._shares_memory,
             )
             self.pipe = Pipe(self._chromium.read_fd, self._chromium.write_fd, self._wait)
+            self.pipe.kept = self._kept
             try:
                 self.version = str(self.pipe.call("Browser.getVersion")["product"])
             except BrowserGone:
@@ -509,7 +524,7 @@ class Running:
         if self.has_begin_frame:
             self._probe()
         if not self.has_begin_frame:
-            self._notes.say("browser", _NO_BEGIN_FRAMES)
+            self._notes.say("browser", NO_BEGIN_FRAMES)
         self._attach_to_targets_of(self.session)
 
     def _attach_to_targets_of(self, session: str) -> None:
@@ -562,6 +577,9 @@ class Running:
             self._relieved = now
         return relieves
 
+    def _kept(self) -> float:
+        return own_seconds() + self._chromium.ready_seconds()
+
     def close(self) -> None:
         """End it."""
         self.pipe.close()
@@ -579,19 +597,22 @@ class Running:
         if began != self._waiting_since:
             self._waiting_since, self._looks = began, 0
             self._cpu_at_start = first, whole
+            self._kept_at_start = self._kept()
         self._looks += 1
         script, beside = self._limits.script_seconds, self._limits.beside_seconds
         if seconds >= script and first - self._cpu_at_start[0] >= script * _NEARLY:
             raise PageFailed(f"a script of the page did not end within {script:g} s")
         if seconds >= beside and whole - self._cpu_at_start[1] >= beside * _NEARLY:
             raise PageFailed(f"pictures or workers of the page took more than {beside:g} s")
-        worked = whole - self._cpu_at_start[1]
-        most = _IDLE_SECONDS if worked < _IDLE_CPU_SECONDS else _SILENT_SECONDS
-        if seconds >= most and self._looks >= _SILENT_LOOKS:
+        cpu = whole - self._cpu_at_start[1]
+        most = _IDLE_SECONDS if cpu < _IDLE_CPU_SECONDS else _SILENT_SECONDS
+        if seconds < most or self._looks < _SILENT_LOOKS:
+            return
+        if worked(seconds, self._kept() - self._kept_at_start) >= most:
             raise BrowserGone(
                 f"the browser does not answer {self.pipe.last_call}".rstrip(),
                 expected=f"an answer within {most:g} s",
-                found=f"none in {seconds:.0f} s; it worked for {worked:.1f} s meanwhile",
+                found=f"none in {seconds:.0f} s; it worked for {cpu:.1f} s meanwhile",
             )
 
     def _check_memory(self) -> int:

@@ -8,20 +8,24 @@ A page declares what data it takes by a JSON Schema in a script of the type
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import hashlib
 import json
-import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from fragdex.errors import PageFailed
-from fragdex.rendering.browser.console import ANIMATED
+from fragdex.rendering.browser.animated import (
+    ANIMATED,
+    is_raster_animated,
+    note_picture,
+    note_sheet,
+    picture_of,
+    pictures_in,
+)
 from fragdex.rendering.browser.model import ENDPOINT, Limits, Notes
 from fragdex.rendering.browser.pipe import Pipe
 from fragdex.rendering.site import ORIGIN, READABLE, Asset, Blocked, Outside, Site
@@ -132,23 +136,37 @@ class _Schema(HTMLParser):
             self.text += data
 
 
+ISOLATED: Final = """Object.defineProperty(globalThis, "crossOriginIsolated", {
+  value: true, configurable: true, enumerable: true,
+});"""
+"""The script of pages and workers that may share memory."""
+
+
+def shares_memory(page: bytes) -> bool:
+    """Whether a page requests what only pages have that are cross-origin isolated.
+
+    >>> shares_memory(b'<meta name="fragdex:cross-origin-isolated">'), shares_memory(b"<p>")
+    (True, False)
+    """
+    reader = _Isolated()
+    reader.feed(page.decode("utf-8", "replace"))
+    return reader.is_so
+
+
+class _Isolated(HTMLParser):
+    """Finds whether a page requests shared memory."""
+
+    is_so = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A meta element."""
+        self.is_so |= tag == "meta" and ("name", "fragdex:cross-origin-isolated") in attrs
+
+
 API: Final = "/api/v1/"
 _MD5: Final = f"{ORIGIN}{API}files/md5?src="
 _OWN: Final = urlsplit(ORIGIN).netloc
 _FREE: Final = ("data:", "blob:", "about:")
-# A picture of a GIF, with what says how long it is shown.
-_TIMED: Final = re.compile(rb"\x21\xf9\x04.{4}\0[\x2c\x21]", re.DOTALL)
-# What moves in an SVG: it has no clock of ours where it is a picture.
-_MOVES: Final = re.compile(
-    rb"<(?:animate|set\b)|@keyframes|%3C(?:animate|set%20)|%40keyframes", re.IGNORECASE
-)
-_SVG_DATA: Final = re.compile(
-    rb"data:image/svg\+xml(?:;base64,[A-Za-z0-9+/=]*|[^,]{0,40},[^\r\n]*?(?:</svg|%3C/svg))"
-)
-# In HTML, CSS and scripts; Chromium asks nobody for them.
-_INLINE: Final = re.compile(rb"data:image/[-+.\w]{1,20};base64,([A-Za-z0-9+/]{24,}={0,2})")
-_VP8X_FLAGS: Final = 20
-_VP8X_ANIMATION: Final = 2
 _ICON: Final = "/favicon.ico"
 _ERROR: Final = 400
 _METHODS: Final = ("GET", "HEAD")
@@ -175,6 +193,7 @@ class RequestInterceptor:
         self.media: Player | None = None
         self._documents = 0
         pipe.on("Fetch.requestPaused", self._paused)
+        pipe.on("Network.requestWillBeSent", self._on_request)
 
     def watch(self, session: str) -> None:
         """Stop every request of a page or worker at this door."""
@@ -216,13 +235,20 @@ class RequestInterceptor:
         self._fulfil(session, number, status, headers, b"" if method == "HEAD" else body)
 
     def _look(self, body: bytes, url: str, kind: str | None) -> None:
-        drawing = body if kind == "Image" and b"<svg" in body else b""
-        if _MOVES.search(drawing) or any(map(_MOVES.search, _drawings(body))):
-            what = f"a clock for an animated SVG picture ({url[:120]}): it moves by itself; "
-            self._notes.say("refused", f"{what}within the page, as <svg>, it follows the page's")
-        # Chromium turns its pictures when it draws, and rounds by when that was.
-        if is_animated(body) or any(map(is_animated, _inline(body))):
+        if kind == "Image":
+            note_picture(self._notes, body, url, url)
+        elif any(map(is_raster_animated, (body, *pictures_in(body)))):
+            # a script may show it later
             self._notes.say("keeps", ANIMATED)
+        if (kind == "Stylesheet" and urlsplit(url).netloc != _OWN) or b"shadowrootmode" in body:
+            note_sheet(self._notes, body)
+
+    def _on_request(self, params: dict[str, Any], _: str | None) -> None:
+        """Look at pictures for which nobody is asked: of data: URLs, wherever they were written."""
+        url = params["request"]["url"]
+        if params.get("type") == "Image" and url.startswith("data:"):
+            where = params.get("initiator", {}).get("url") or params.get("documentURL", "")
+            note_picture(self._notes, picture_of(url), url, where)
 
     def _answer(
         self, url: str, method: str, headers: Mapping[str, str]
@@ -315,43 +341,3 @@ def _allowed(headers: Mapping[str, str]) -> dict[str, str]:
 def _is_script(url: str, kind: str | None) -> bool:
     """Of a worker's own script the browser says only that it is something else."""
     return kind == "Script" or (kind == "Other" and url.partition("?")[0].endswith((".js", ".mjs")))
-
-
-def is_animated(data: bytes) -> bool:
-    """Whether bytes are a picture that moves: GIF, APNG, WebP or AVIF.
-
-    >>> is_animated(bytes(4) + b"ftypavis"), is_animated(b"GIF89a")
-    (True, False)
-    """
-    if data.startswith(b"GIF8"):
-        return len(_TIMED.findall(data)) > 1
-    if data.startswith(b"\x89PNG"):
-        return b"acTL" in data[: max(0, data.find(b"IDAT"))]
-    if data.startswith(b"RIFF") and data[8:16] == b"WEBPVP8X":
-        return len(data) > _VP8X_FLAGS and bool(data[_VP8X_FLAGS] & _VP8X_ANIMATION)
-    return data[4:12] == b"ftypavis"
-
-
-def _drawings(text: bytes) -> Iterator[bytes]:
-    """The SVG pictures that stand within a text as data: URLs.
-
-    >>> [
-    ...     *_drawings(
-    ...         b'url("data:image/svg+xml;base64,PHN2Zz4=") <img src="data:image/svg+xml,a</svg>'
-    ...     )
-    ... ]
-    [b'<svg>', b'a</svg']
-    """
-    for match in _SVG_DATA.finditer(text):
-        head, _, data = match[0].partition(b",")
-        if head.endswith(b";base64"):
-            with contextlib.suppress(ValueError):
-                data = base64.b64decode(data.rstrip(b"=") + b"==")
-        yield data
-
-
-def _inline(text: bytes) -> Iterator[bytes]:
-    """The pictures that stand within a text as data: URLs."""
-    for match in _INLINE.finditer(text):
-        with contextlib.suppress(ValueError):
-            yield base64.b64decode(match[1] + b"==")

@@ -1,10 +1,36 @@
 // What tells chance and the time of day, on pages and in workers: seeded, and by the page's clock.
 // Runs first; the scripts that know the clock call it, and take it away before the page's begin.
-(() => {
+// `fps`: frames a second; `told`: the same number as a page writes it (29.97); `late`: milliseconds
+// below which an instant is that of the frame before it.
+((rate) => {
   "use strict";
+  const [fps, told, late] = rate;
   const put = (object, name, value) => {
     if (object) Object.defineProperty(object, name, { value, configurable: true, writable: true });
   };
+
+  // What a clock tells at an instant, both in milliseconds since frame 0. Frames happen on a grid of
+  // 100 µs, but no rounding to a grid keeps `floor((now - start) * fps / 1000)` right from any frame
+  // on. So in a frame clocks tell its exact time and a billionth more, which no rounding of doubles
+  // takes away; between frames, the instant. Where pages write a rate a millionth lower than it is,
+  // the time of all clocks is as much longer: a frame in a million of them.
+  const BILLIONTH = 2 ** -30;
+  const frameAt = (ms) => {
+    const i = Math.floor((ms * fps) / 1000 + 1e-6);
+    return ms - (i * 1000) / fps < late ? i : null;
+  };
+  const exact = (ms) => {
+    const i = frameAt(ms);
+    return i === null ? ms * exact.longer : ((i * 1000) / told) * (1 + BILLIONTH);
+  };
+  exact.longer = fps / told;
+  // A timer of `delay` that is set at an instant is due at this one: from a frame on, from its exact
+  // time on, so that what is set for the time of a frame rings in each.
+  exact.due = (ms, delay) => {
+    const i = frameAt(ms);
+    return (i === null ? ms : (i * 1000) / fps) + delay / exact.longer;
+  };
+  put(globalThis, "__fragdexExact", exact);
 
   // xorshift128, seeded alike everywhere
   const chance = () => {
@@ -95,5 +121,29 @@
       put(globalThis, "File", Fake);
     }
   };
-  Object.defineProperty(globalThis, "__fragdexSources", { value: { chance, dates }, configurable: true });
-})();
+
+  // Loops of a page, which request a frame in each frame: with the same function, or with another
+  // one of the same text.
+  const loops = () => {
+    const before = new WeakMap();
+    const text = (callback) => Function.prototype.toString.call(callback);
+    let calling = null;
+    return {
+      call(callback, run) {
+        calling = callback;
+        run();
+        calling = null;
+      },
+      // what is called now, if a request for a frame continues a loop of it; else null
+      continued(callback) {
+        if (calling === null || typeof callback !== "function") return null;
+        const texts = before.get(calling) ?? new Set([text(calling)]);
+        if (texts.has(text(callback))) return calling;
+        before.set(callback, new Set(texts).add(text(callback)));
+        return null;
+      },
+    };
+  };
+  const value = { chance, dates, loops };
+  Object.defineProperty(globalThis, "__fragdexSources", { value, configurable: true });
+})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -13,25 +12,34 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from fragdex.errors import BrowserGone, PageFailed
+from fragdex.rendering.browser.animated import ANIMATED, CSS_CHANCE
 from fragdex.rendering.browser.clocks import (
     BRIDGE,
     FACTS,
     GLYPHS,
-    SOURCES,
+    RANDOM,
     STEADY,
     USES,
     Clock,
     InjectedClock,
     VirtualClock,
     script,
+    sources,
 )
-from fragdex.rendering.browser.console import ANIMATED, Console, text_of
+from fragdex.rendering.browser.console import Console, text_of
 from fragdex.rendering.browser.finding import find_engine
-from fragdex.rendering.browser.loads import Waiting, WithLoads
+from fragdex.rendering.browser.loads import MORE_TIME, Waiting, WithLoads, waiting_for
 from fragdex.rendering.browser.model import Limits, Notes, PageFacts, PageView
 from fragdex.rendering.browser.pipe import ProtocolError
 from fragdex.rendering.browser.process import Running, understood
-from fragdex.rendering.browser.requests import RequestInterceptor, check_data, data_script
+from fragdex.rendering.browser.requests import (
+    ISOLATED,
+    RequestInterceptor,
+    check_data,
+    data_script,
+    shares_memory,
+)
+from fragdex.rendering.browser.stopwatch import Stopwatch
 from fragdex.rendering.browser.worker_clocks import WithTransitions, WithWorkers
 from fragdex.rendering.pictures import LINE
 from fragdex.rendering.site import DATA, NOTHING, ORIGIN, Outside, Site
@@ -251,9 +259,11 @@ class Stage:
             raise PageFailed("the site has no index.html at its root")
         if self._data is not None:
             check_data(index.data, self._data.data)
+        self._shares_memory = shares_memory(index.data)
         self._running = Running(
-            find_engine(), view, limits, self.notes, begin_frames=begin_frames, sandbox=sandbox
-        )
+            find_engine(), view, limits, self.notes, begin_frames=begin_frames, sandbox=sandbox,
+            shares_memory=self._shares_memory,
+        )  # fmt: skip
         try:
             self._pipe = self._running.pipe
             self._session = self._running.session
@@ -263,8 +273,9 @@ class Stage:
             with understood():
                 self._clock: Clock = self._prepare()
                 self._waiting = Waiting(
-                    self._pipe, self._session, self._clock, limits, self._running.check
-                )
+                    self._pipe, self._session, self._clock, limits, self._running.check,
+                    self._pending,
+                )  # fmt: skip
                 self._bridge = Bridge(self._waiting, view, limits, self.notes)
                 self._load()
                 self.facts: PageFacts = self._ask()
@@ -464,24 +475,32 @@ class Stage:
             raise PageFailed(f"the page could not be asked: {error}") from error
         return _value(answer)
 
-    def note_glyphs(self) -> None:
-        """Note the characters that the page shows now and no font has (`Notes.glyphs`)."""
+    def note_looks(self) -> None:
+        """Note what the page shows now: characters that no font has, chance that has no seed."""
         # a page that was replaced meanwhile says so with its next frame
         with contextlib.suppress(ProtocolError):
-            if not self._beside:
-                answer = self._pipe.call(
-                    "Page.createIsolatedWorld", self._session, frameId=self._door.main_frame
-                )
-                self._beside = answer["executionContextId"]
+            self._note_chance()
+            self._note_glyphs()
+
+    def _note_chance(self) -> None:
+        if CSS_CHANCE not in self.notes.refused and any(self._clock.evaluate(script(RANDOM))):
+            self.notes.say("refused", CSS_CHANCE)
+
+    def _note_glyphs(self) -> None:
+        if not self._beside:
             answer = self._pipe.call(
-                "Runtime.evaluate",
-                self._session,
-                expression=script(GLYPHS),
-                contextId=self._beside,
-                returnByValue=True,
+                "Page.createIsolatedWorld", self._session, frameId=self._door.main_frame
             )
-            for one in answer["result"].get("value") or "":
-                self.notes.say("glyphs", one)
+            self._beside = answer["executionContextId"]
+        answer = self._pipe.call(
+            "Runtime.evaluate",
+            self._session,
+            expression=script(GLYPHS),
+            contextId=self._beside,
+            returnByValue=True,
+        )
+        for one in answer["result"].get("value") or "":
+            self.notes.say("glyphs", one)
 
     def relieve(self) -> None:
         """Have the browser give back what it does not need.
@@ -513,13 +532,15 @@ class Stage:
         own: Clock = InjectedClock(pipe, session, view)
         if self._running.has_begin_frame:
             own = VirtualClock(pipe, session, view, lambda: ANIMATED in self.notes.keeps)
-        seconds = self._limits.load_seconds
         loads = WithLoads(
             own, pipe, session, works=lambda: self._console.has_works,
             late=self._note_late, check=self._running.check,
         )  # fmt: skip
-        moved = WithTransitions(loads, pipe, lambda: self._console.has_transitions, seconds)
-        clock = WithWorkers(moved, pipe, view, lambda: self._console.gave_canvas)
+        self._pending = loads.pending
+        late = self._note_late
+        moved = WithTransitions(loads, pipe, lambda: self._console.has_transitions, late)
+        isolated = (ISOLATED,) if self._shares_memory else ()
+        clock = WithWorkers(moved, pipe, view, lambda: self._console.given_canvases, late, isolated)
         pipe.call("Page.enable", session)
         if self._media is not None:
             # The page's policy is for the page's scripts; ours come from us.
@@ -548,7 +569,7 @@ class Stage:
         given = (data_script(self._data.data if self._data is not None else None),)
         uses = (script(USES),) if self._watched else ()
         ours = script(STEADY), *of_media, script(BRIDGE)
-        for source in (*given, script(SOURCES), *clock.scripts(), *uses, *ours):
+        for source in (*given, *isolated, sources(view), *clock.scripts(), *uses, *ours):
             pipe.call("Page.addScriptToEvaluateOnNewDocument", session, source=source)
         clock.prepare()
         return clock
@@ -573,12 +594,14 @@ class Stage:
         seen: set[str] = set()
         pipe.on("Page.frameNavigated", lambda params, _: _saw_frame(seen, params))
         pipe.on("Page.loadEventFired", lambda *_: seen.add("loaded"))
-        deadline = time.monotonic() + limits.load_seconds
+        watch = Stopwatch(pipe)
 
         def in_time(what: str) -> None:
             self._running.check()
-            if time.monotonic() - pipe.excused > deadline:
-                raise PageFailed(f"the page is not {what} after {limits.load_seconds:g} s")
+            if watch.exceeds(limits.load_seconds):
+                pending = waiting_for(self._pending())
+                most = f"{limits.load_seconds:g} s"
+                raise PageFailed(f"the page is not {what} after {most}{pending}", advice=MORE_TIME)
 
         number = pipe.send("Page.navigate", session, url=f"{ORIGIN}/")
         pipe.until(lambda: "there" in seen or pipe.answered(number))
@@ -606,8 +629,7 @@ class Stage:
         if self._media is not None:
             longest = max(longest, self._media.longest_ms() or 0)
         duration = facts["duration"] or longest
-        if facts["chance"]:
-            self.notes.say("refused", "a seed for random() of CSS: other values in each run")
+        self._note_chance()
         self._seeks = bool(facts["seeks"])
         width, height = facts["size"] or (None, None)
         return PageFacts(

@@ -16,7 +16,7 @@
     if (object) Object.defineProperty(object, name, { value, configurable: true, writable: true });
   };
 
-  const { chance, dates } = globalThis.__fragdexSources;
+  const { chance, dates, loops } = globalThis.__fragdexSources;
   delete globalThis.__fragdexSources;
   const fail = (name, message) => { throw new DOMException(message, name); };
   const say = (what) => { try { tell(write(what)); } catch {} };
@@ -50,14 +50,23 @@
     let held = null;
     // While the page loads they tell 0, unless it waits for them (`__fragdexGo`).
     let goes = -1;
-    // Timers that were set while the page loaded ring a tick before the frame that is due with them,
-    // so that what they post is done before it. They read the time that they were set for: all
-    // instants in the tick before `rung` are that one.
-    let rung = 0;
-    const told = (ms) => (ms < rung && ms > rung - 1.5 / TICK ? rung : ms);
-    const since = (ms) => {
+    // Timers ring up to a millisecond before they are due (the browser's own are for whole ones), and
+    // those that were set while the page loaded a tick before the frame that is due with them, so
+    // that what they post is done before it. They read the time that they were set for: all instants
+    // from `early` on and before `rung` are that one.
+    let [early, rung] = [0, 0];
+    const told = (ms) => (ms < rung && ms > early ? rung : ms);
+    // On the grid, as the browser's own instants are; `exact` is what clocks tell then. The clocks of
+    // a frame that was put in later begin later than those of the page.
+    const passed = (ms) => {
       if (zero < 0) return goes < 0 ? 0 : round(ms - goes);
-      return round((held === null ? told(ms) : Math.max(zero, held - origin)) - zero) + LITTLE;
+      return round((held === null ? told(ms) : Math.max(zero, held - origin)) - zero);
+    };
+    const exact = globalThis.__fragdexExact;
+    const born = () => round(origin + zero - zeroOfAll);
+    const since = (ms) => {
+      if (zero < 0) return passed(ms);
+      return exact(passed(ms) + born()) - exact(born()) + LITTLE;
     };
     // A script that waits for the clock to move would wait for ever: so the clock moves by a tick
     // when it was looked at often enough, and stands still later until the time has caught up.
@@ -80,9 +89,11 @@
     const now = () => patient(since(real()));
     const today = () => {
       const own = since(real());
-      const all = zero < 0 ? own : round((held ?? origin + told(real())) - zeroOfAll);
-      return EPOCH + Math.floor(round(all + patient(own) - own));
+      const all = zero < 0 ? own : exact(round((held ?? origin + told(real())) - zeroOfAll)) + LITTLE;
+      const more = patient(own) - own;
+      return EPOCH + Math.floor(more === 0 ? all : round(all + more));
     };
+    put(globalThis, "__fragdexPassed", () => { now(); return round(passed(real()) + ahead); });
     put(performance, "now", now);
     put(globalThis, "__fragdexGo", () => { if (goes < 0) goes = real(); });
     // Timers that are set while the page loads ring as if they were set at time 0: before it their
@@ -102,16 +113,44 @@
       if (one.name === "setTimeout") begun.delete(one.number);
       call(one.callback, one.given);
     };
+    // When a timer is due, by the browser's clock, of which time 0 is a hair off: a sum with a large
+    // number. What sums of fractions of milliseconds (1000 / 30) are off is less.
+    const [HAIR, DUST] = [1e-3, 1e-5];
+    const dueIn = (delay) => {
+      const spent = held === null ? 0 : origin + real() - held;
+      return zero + exact.due(passed(real()) + born(), delay) - born() + (spent < 0.5 ? 0 : spent);
+    };
+    const onGrid = (due) => zero + Math.ceil((due - zero - DUST) * TICK) / TICK;
     const set = (name, callback, delay, given) => {
-      const ms = real();
-      const tick = told(ms) - ms;
-      if (tick === 0) return native[name](callback, delay, ...given);
-      return native[name](() => { rung = real() + tick; call(callback, given); }, delay);
+      if (told(real()) === real() && Number.isInteger(delay)) return native[name](callback, delay, ...given);
+      const first = dueIn(delay);
+      let [due, rings, number] = [first, 0, 0];
+      const arm = () => native.setTimeout(happens, Math.max(0, Math.floor(due - real() + HAIR)));
+      const happens = () => {
+        const ms = real();
+        const at = onGrid(due);
+        if (at > ms + HAIR) [early, rung] = [ms - 0.5 / TICK, Math.max(at, told(ms))];
+        if (name === "setTimeout") renumbered.delete(number);
+        else {
+          rings += 1;
+          due = first + (rings * delay) / exact.longer;
+          renumbered.set(number, arm());
+        }
+        call(callback, given);
+      };
+      number = arm();
+      return number;
+    };
+    // as the browser reads it, but with fractions
+    const lasting = (delay) => {
+      const ms = +delay;
+      return ms > 0 && ms < FAR ? ms : Math.max(0, ms | 0);
     };
     for (const name of ["setTimeout", "setInterval"]) {
-      put(globalThis, name, { [name](callback, delay = 0, ...given) {
+      put(globalThis, name, { [name](callback, wait = 0, ...given) {
+        const delay = lasting(wait);
         if (zero >= 0) return set(name, callback, delay, given);
-        const one = { name, callback, delay: Math.max(0, delay | 0), given, set: real() };
+        const one = { name, callback, delay, given, set: real() };
         one.number = frozen ? native.setTimeout(() => {}, FAR) : native[name](ring, delay, one);
         begun.set(one.number, one);
         return one.number;
@@ -120,7 +159,13 @@
     for (const name of ["clearTimeout", "clearInterval"]) {
       put(globalThis, name, { [name](number) {
         begun.delete(Number(number));
-        stop(renumbered.get(Number(number)) ?? number);
+        let last = Number(number);
+        while (renumbered.has(last)) {
+          const next = renumbered.get(last);
+          renumbered.delete(last);
+          last = next;
+        }
+        stop(last);
       } }[name]);
     }
     put(globalThis, "__fragdexFreeze", () => {
@@ -213,19 +258,20 @@
       jsHeapSizeLimit: 2 ** 29, totalJSHeapSize: 2 ** 24, usedJSHeapSize: 2 ** 24,
     }));
     change(globalThis.Document, "lastModified", () => "11/14/2023 22:13:20");
-    change(globalThis.Performance, "timeOrigin", () => EPOCH + (zero < 0 ? 0 : origin + zero - zeroOfAll));
+    change(globalThis.Performance, "timeOrigin", () => EPOCH + (zero < 0 ? 0 : exact(born())));
     // Animations that were given their start before time 0 is known.
     const starts = new Map();
+    const { longer } = exact;
     const started = change(globalThis.Animation, "startTime",
       (ms, one) => {
         if (typeof ms !== "number" || !(one.timeline instanceof DocumentTimeline)) return ms;
-        return zero < 0 ? (starts.get(one) ?? 0) : ms - zero;
+        return zero < 0 ? (starts.get(one) ?? 0) : (ms - zero) * longer;
       },
       (ms, one) => {
         starts.delete(one);
         if (typeof ms !== "number" || !(one.timeline instanceof DocumentTimeline)) return ms;
         if (zero < 0) starts.set(one, ms);
-        return ms + (zero < 0 ? real() : zero);
+        return ms / longer + (zero < 0 ? real() : zero);
       });
     dates(today);
     // A frame may have to be drawn again, a microsecond later, which the browser may round up to
@@ -256,17 +302,22 @@
       }
       for (const [number, callback] of due) {
         if (cancelled.delete(number)) continue;
-        try {
-          callback(since(ms));
-        } catch (error) {
-          reportError(error);
-        }
+        const call = () => {
+          try {
+            callback(since(ms));
+          } catch (error) {
+            reportError(error);
+          }
+        };
+        if (undrawn) loop.call(callback, call);
+        else call();
       }
       cancelled.clear();
     };
     // Frames that are not drawn, for a page that waits for one: before time 0, or within a frame.
     // What is called for each frame (a loop of the page) has its turn once, unless it is `again`.
     let served = new WeakMap();
+    const loop = loops();
     put(globalThis, "__fragdexServe", (again) => {
       const ms = real();
       const had = (callback) => (zero < 0 ? served.has(callback) : Math.abs(ms - served.get(callback)) < 0.5);
@@ -308,6 +359,8 @@
     const cancelled = new Set();
     put(globalThis, "requestAnimationFrame", (callback) => {
       if (typeof callback !== "function") throw new TypeError("not a function");
+      const of = loop.continued(callback);
+      if (of !== null && served.has(of)) served.set(callback, served.get(of));
       waiting.set((numbers += 1), callback);
       ask();
       return numbers;
@@ -350,11 +403,13 @@
     put(globalThis, "__fragdexBegin", (at = origin + real() + 1 / TICK) => {
       zeroOfAll = at;
       zero = rung = Math.max(0, at - origin);
+      early = rung - 1.5 / TICK;
       served = new WeakMap();
       [looks, seen, ahead] = [0, 0, 0];
       setAgain();
       for (const [animation, ms] of starts) started.set.call(animation, zero + ms);
       starts.clear();
+      allRoots().forEach(findRoots);
       drawings = allOf("svg").filter((one) => !one.ownerSVGElement);
       if (drawings.length) realFrame(beginDrawings);
       delete globalThis.__fragdexBegin;
@@ -364,14 +419,29 @@
 
   // ---- animations: those of shadow trees are not among the document's own
   const roots = [];
+  const known = new WeakSet();
   const attach = Element.prototype.attachShadow;
   put(Element.prototype, "attachShadow", function attachShadow(...given) {
     const root = attach.apply(this, given);
+    known.add(root);
     roots.push(new WeakRef(root));
     return root;
   });
-  const allOf = (name) =>
-    [document, ...roots.map((root) => root.deref())].flatMap((root) => [...(root?.querySelectorAll(name) ?? [])]);
+  // Those that are declared in HTML, with the others within them; of closed ones a script knows none.
+  const findRoots = (within) => {
+    for (const { shadowRoot: root } of within.querySelectorAll("*")) {
+      if (!root || known.has(root)) continue;
+      known.add(root);
+      roots.push(new WeakRef(root));
+      findRoots(root);
+    }
+  };
+  const allRoots = () => [document, ...roots.map((root) => root.deref()).filter(Boolean)];
+  const allOf = (name) => allRoots().flatMap((root) => [...root.querySelectorAll(name)]);
+  put(globalThis, "__fragdexRoots", () => {
+    allRoots().forEach(findRoots);
+    return allRoots();
+  });
   put(globalThis, "__fragdexAnimations", () => [
     ...document.getAnimations(),
     ...roots.flatMap((root) => root.deref()?.getAnimations() ?? []),
@@ -422,6 +492,7 @@
     if (typeof real !== "function") return;
     put(object, name, { [name](...given) {
       const promise = real.apply(this, given);
+      if (!(promise instanceof Promise)) return promise;
       // a stream of the page's own may never end
       if ([this, ...given].some((one) => one instanceof Response && one.url === "")) return promise;
       begin();
@@ -432,14 +503,98 @@
   for (const [object, ...names] of [
     [globalThis, "fetch", "createImageBitmap"],
     [Response.prototype, "arrayBuffer", "blob", "bytes", "formData", "json", "text"],
+    [Request.prototype, "arrayBuffer", "blob", "bytes", "formData", "json", "text"],
     [Blob.prototype, "arrayBuffer", "bytes", "text"],
     [HTMLImageElement.prototype, "decode"],
+    [globalThis.SVGImageElement?.prototype, "decode"],
+    [CSSStyleSheet.prototype, "replace"],
     [globalThis.Worklet?.prototype, "addModule"],
     [globalThis.FontFace?.prototype, "load"],
+    [globalThis.FontFaceSet?.prototype, "load"],
+    [globalThis.FontData?.prototype, "blob"],
     [globalThis.ImageDecoder?.prototype, "decode"],
+    [globalThis.ImageDecoder, "isTypeSupported"],
+    [globalThis.VideoFrame?.prototype, "copyTo"],
+    [globalThis.MediaCapabilities?.prototype, "decodingInfo", "encodingInfo"],
+    [globalThis.NavigatorUAData?.prototype, "getHighEntropyValues"],
+    [globalThis.Permissions?.prototype, "query"],
+    [globalThis.IDBFactory?.prototype, "databases"],
     [globalThis.WebAssembly, "compile", "compileStreaming", "instantiate", "instantiateStreaming"],
   ]) names.forEach((name) => working(object, name));
-  put(globalThis, "__fragdexWorks", () => works);
+  // … and all that these promise
+  for (const name of [
+    "Cache", "CacheStorage", "CookieStore", "FileSystemDirectoryHandle", "FileSystemFileHandle",
+    "FileSystemHandle", "FileSystemWritableFileStream", "StorageBucket", "StorageBucketManager",
+    "StorageManager", "SubtleCrypto",
+  ]) {
+    const { prototype = {} } = globalThis[name] ?? {};
+    for (const [key, { value }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
+      if (typeof value === "function" && key !== "constructor") working(prototype, key);
+    }
+  }
+  // Databases answer by events, cursors by the same ones again.
+  const { addEventListener } = EventTarget.prototype;
+  const until = (target, ...events) => {
+    begin();
+    let isOver = false;
+    for (const name of events) {
+      addEventListener.call(target, name, () => {
+        if (!isOver) end();
+        isOver = true;
+      }, { once: true });
+    }
+  };
+  const asking = (kind, targetOf, ...events) => {
+    for (const [name, { value: real }] of Object.entries(Object.getOwnPropertyDescriptors(kind?.prototype ?? {}))) {
+      if (typeof real !== "function" || name === "constructor") continue;
+      put(kind.prototype, name, { [name](...given) {
+        const answer = real.apply(this, given);
+        const target = targetOf(answer, this);
+        if (target) until(target, ...events);
+        return answer;
+      } }[name]);
+    }
+  };
+  if (globalThis.IDBFactory) {
+    const request = (answer) => (answer instanceof IDBRequest ? answer : null);
+    for (const kind of [IDBFactory, IDBObjectStore, IDBIndex]) asking(kind, request, "success", "error");
+    // `update` and `delete` give a request of their own
+    asking(IDBCursor, (answer, cursor) => request(answer) ?? cursor.request, "success", "error");
+    asking(IDBDatabase, (answer) => (answer instanceof IDBTransaction ? answer : null), "complete", "abort");
+  }
+  // Codecs tell how much they have not begun yet, and give what is done.
+  const codecs = new Set();
+  for (const [name, queue] of [
+    ["VideoDecoder", "decodeQueueSize"], ["AudioDecoder", "decodeQueueSize"],
+    ["VideoEncoder", "encodeQueueSize"], ["AudioEncoder", "encodeQueueSize"],
+  ]) {
+    const real = globalThis[name];
+    if (!real) continue;
+    working(real, "isConfigSupported");
+    working(real.prototype, "flush");
+    put(globalThis, name, new Proxy(real, { construct(_, [init, ...rest], as) {
+      const { output } = init ?? {};
+      const counted = typeof output === "function" ? { ...init, error: init.error, output(...made) {
+        begin();
+        end();
+        return output.apply(this, made);
+      } } : init;
+      const codec = Reflect.construct(real, [counted, ...rest], as);
+      codecs.add({ codec: new WeakRef(codec), queue });
+      return codec;
+    } }));
+  }
+  const queued = () => {
+    let sum = 0;
+    for (const one of codecs) {
+      const codec = one.codec.deref();
+      if (!codec || codec.state === "closed") codecs.delete(one);
+      else sum += codec[one.queue];
+    }
+    return sum;
+  };
+  const worksNow = () => [works[0] + queued(), works[1]];
+  put(globalThis, "__fragdexWorks", worksNow);
   put(globalThis, "__fragdexWorking", { begin, end });
 
   // ---- pictures that the page makes itself: of those that move, as of those that are requested
@@ -449,6 +604,7 @@
     return createObjectURL.apply(URL, given);
   });
   const look = async (blob) => {
+    if (blob.type.startsWith("image/svg")) say({ drawing: await blob.slice(0, 2 ** 22).text() });
     const bytes = new Uint8Array(await blob.slice(0, 2048).arrayBuffer());
     const text = String.fromCharCode(...bytes);
     const isWebp = text.startsWith("VP8X", 12) && (bytes[20] & 2) > 0;
@@ -521,7 +677,7 @@
     playState !== "finished" && playState !== "idle");
   put(globalThis, "__fragdexTransitions", () => {
     const ending = [...transitions.values()].filter((root) => !moves(root));
-    return [changes[0] - changes[1], changes[1], ending.length, ...works];
+    return [changes[0] - changes[1], changes[1], ending.length, ...worksNow()];
   });
 
   // ---- dialogs and windows: answered at once, as if dismissed

@@ -7,6 +7,7 @@
   const TICK = 10; // to a millisecond
   const OFTEN = 10000;
   const LITTLE = 2 ** -10; // as on the page
+  const exact = globalThis.__fragdexExact;
   const timers = new Map();
   let [now, zero, numbers, firing] = [0, null, 0, false];
   const put = (object, name, value) =>
@@ -15,7 +16,7 @@
   // As on the page: a script that waits for the clock to move sees it move at last.
   let [looks, seen, ahead] = [0, 0, 0];
   const since = () => {
-    const ms = zero === null ? 0 : Math.max(0, Math.round((now - zero) * TICK) / TICK) + LITTLE;
+    const ms = zero === null ? 0 : exact(Math.max(0, now - zero)) + LITTLE;
     if (ms !== seen) [looks, seen, ahead] = [0, ms, Math.max(0, seen + ahead - ms)];
     else if ((looks += 1) >= OFTEN) [looks, ahead] = [0, ahead + 1 / TICK];
     return ms + ahead;
@@ -47,7 +48,8 @@
   const timer = (again) => (callback, delay, ...given) => {
     // one that is set by another is later, or there would be no end of them
     const wait = Math.max(again || firing ? 1 : 0, Number(delay) || 0);
-    timers.set((numbers += 1), { callback, wait, due: now + wait, given, again });
+    const due = zero === null ? now + wait : zero + exact.due(now - zero, wait);
+    timers.set((numbers += 1), { callback, wait: wait / exact.longer, due, given, again });
     return numbers;
   };
   const forget = (number) => { timers.delete(number); };
@@ -61,10 +63,12 @@
   let go = null;
   port1.onmessage = () => go();
   const breathe = () => new Promise((done) => { go = done; port2.postMessage(0); });
+  // what adding up fractions of milliseconds (1000 / 30) may be too much
+  const HAIR = 1e-6;
   const first = (until) => {
     let found = null;
     for (const [number, one] of timers) {
-      if (one.due <= until && (found === null || one.due < found[1].due)) found = [number, one];
+      if (one.due <= until + HAIR && (found === null || one.due < found[1].due)) found = [number, one];
     }
     return found;
   };
@@ -141,7 +145,7 @@
     zero = from;
     for (let due = first(until); due !== null; due = first(until)) {
       const [number, one] = due;
-      now = Math.max(now, one.due);
+      now = Math.max(now, Math.min(one.due, until));
       if (one.again) one.due += one.wait;
       else timers.delete(number);
       call(one);

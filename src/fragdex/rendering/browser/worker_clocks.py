@@ -10,21 +10,23 @@ stands, others (156) when it advances, and a frame may be drawn once or several 
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
-from fragdex.rendering.browser.clocks import SOURCES, WORKER, Clock, script
+from fragdex.record import record
+from fragdex.rendering.browser.clocks import WORKER, Clock, script, sources
 from fragdex.rendering.browser.model import PageView, between_us
 from fragdex.rendering.browser.pipe import Pipe, ProtocolError
+from fragdex.rendering.browser.stopwatch import Stopwatch
 
 _STATE: Final = "globalThis.__fragdexTransitions?.()"
+# How long a frame waits for what a page reads while it changes itself.
+_CHANGE_SECONDS: Final = 10.0
 # Seconds for what takes the machine's time while the page changes itself: files, decoders.
 _PAUSES: Final = (0.0, 0.0, 0.001, 0.002, 0.004, 0.008, 0.016)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _State:
     """Of the transitions of a page.
 
@@ -54,13 +56,13 @@ class WithTransitions:
     Args:
         clock: of the page.
         used: whether the page has begun any.
-        seconds: how long a frame waits for what the page reads meanwhile.
+        late: gets what was not waited for any longer.
     """
 
     def __init__(
-        self, clock: Clock, pipe: Pipe, used: Callable[[], bool], seconds: float
-    ) -> None:  # fmt: skip
-        self._clock, self._pipe, self._used, self._seconds = clock, pipe, used, seconds
+        self, clock: Clock, pipe: Pipe, used: Callable[[], bool], late: Callable[[str], None]
+    ) -> None:
+        self._clock, self._pipe, self._used, self._late = clock, pipe, used, late
         self.has_begin_frame = clock.has_begin_frame
         self._state = _State()
 
@@ -94,9 +96,10 @@ class WithTransitions:
         # where it was in vain before, the page lets time pass
         pauses = _PAUSES[:1] if before.changing and first.changing else _PAUSES
         self._clock.hold()
-        began = time.monotonic() - self._pipe.excused
+        watch = Stopwatch(self._pipe)
         while self._lead(pauses):
-            if time.monotonic() - self._pipe.excused - began > self._seconds:
+            if watch.exceeds(_CHANGE_SECONDS):
+                self._late(f"the change of a view transition, after {_CHANGE_SECONDS:g} s")
                 break
         self._clock.go_on()
         return self._state != first
@@ -122,6 +125,7 @@ class WithTransitions:
 _STEP_US: Final = 1000
 # So long a frame waits for what a worker computes; one that takes longer is late.
 _PATIENCE_SECONDS: Final = 1.0
+_LOOKS: Final = 4
 # What a worker tells the page, and the page tells the worker, and it answers.
 _TURNS: Final = 2
 
@@ -135,25 +139,29 @@ class WithWorkers:
     Args:
         clock: of the page.
         view: how often the page and its workers are called for a frame.
-        draw: whether the page gave a canvas away, which workers may draw, or the page itself.
+        given: how many canvases the page gave away, which workers may draw, or the page itself.
+        late: gets what was not waited for any longer.
+        scripts: that come before all others in each worker.
     """
 
     def __init__(
-        self, clock: Clock, pipe: Pipe, view: PageView, draw: Callable[[], bool]
+        self, clock: Clock, pipe: Pipe, view: PageView, given: Callable[[], int],
+        late: Callable[[str], None], scripts: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        self._clock, self._pipe, self._view, self._draw = clock, pipe, view, draw
+        self._clock, self._pipe, self._view, self._given = clock, pipe, view, given
+        self._tell_late, self._scripts = late, scripts
         self.has_begin_frame = clock.has_begin_frame
         self._workers: dict[str, int | None] = {}
         """Sessions, each with the number of what it has not answered yet."""
         self._late: set[str] = set()
-        self._now_us = self._held_us = self._at = 0
+        self._now_us = self._held_us = self._at = self._placed = 0
         self._zero_us: int | None = None
         pipe.on("Target.detachedFromTarget", self._gone)
 
     def add(self, session: str) -> None:
         """Take a worker that has not begun yet."""
-        for name in (SOURCES, WORKER):
-            self._pipe.post("Runtime.evaluate", session, expression=script(name))
+        for source in (*self._scripts, sources(self._view), script(WORKER)):
+            self._pipe.post("Runtime.evaluate", session, expression=source)
         # It answers when it runs, which is after this: the next call waits for that.
         self._workers[session] = self._send(session, self._to_now())
 
@@ -169,11 +177,11 @@ class WithWorkers:
         """As `Clock.prepare`."""
         self._clock.prepare()
 
-    def step(self, waiting: bool, passes: bool = False) -> None:
+    def step(self, waiting: bool, ms: int = 0) -> None:
         """As `Clock.step`."""
-        self._clock.step(waiting, passes)
+        self._clock.step(waiting, ms)
         # It is by chance in which step a worker begins.
-        self._pass(_STEP_US if passes else 0)
+        self._pass(ms * _STEP_US)
 
     def go(self) -> None:
         """As `Clock.go`."""
@@ -248,10 +256,18 @@ class WithWorkers:
         self._frame()
         self._clock.show()
 
+    def damage(self) -> None:
+        """As `Clock.damage`."""
+        self._clock.damage()
+
     def capture(self, needed: bool) -> bytes | None:
         """As `Clock.capture`."""
         self._frame()
-        if self._draw():
+        if given := self._given():
+            if given > self._placed:
+                # the first picture of a canvas is placed with something else that changes
+                self._clock.damage()
+                self._placed = given
             # a canvas that was given away is seen a frame after it was drawn; and the page may have
             # told a worker in its own frame what to draw
             for _ in range(_TURNS):
@@ -266,9 +282,9 @@ class WithWorkers:
             self._take_messages()
 
     def _take_messages(self) -> None:
-        """Let messages of workers reach the page, at no time of it."""
+        """Let messages of workers reach the page, at no time of it, and in no frame."""
         self._clock.hold()
-        self._clock.wait(0)
+        self._clock.turn()
         self._clock.go_on()
 
     def _pass(self, us: int) -> None:
@@ -297,8 +313,15 @@ class WithWorkers:
         self._await()
 
     def _await(self) -> None:
-        self._pipe.listen(_PATIENCE_SECONDS, self._are_done)
-        self._late |= set(filter(self._computes, self._workers))
+        self._pipe.listen(_PATIENCE_SECONDS / _LOOKS, self._are_done)
+        watch = Stopwatch(self._pipe)
+        while not self._are_done() and not watch.exceeds(_PATIENCE_SECONDS):
+            self._pipe.listen(_PATIENCE_SECONDS / _LOOKS, self._are_done)
+        late = set(filter(self._computes, self._workers)) - self._late
+        self._late |= late
+        # one that is left behind while the page loads is no frame's
+        if late and self._zero_us is not None:
+            self._tell_late(f"a worker that computed for more than {_PATIENCE_SECONDS:g} s")
 
     def _computes(self, session: str) -> bool:
         """Whether a worker has not answered yet."""

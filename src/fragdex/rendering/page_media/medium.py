@@ -12,7 +12,6 @@ import io
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from typing import Any, Final
@@ -31,6 +30,7 @@ from fragdex.decoding.sound_stream import Floats, mixed, needed, resampled
 from fragdex.decoding.video_track import Picture
 from fragdex.errors import FragdexError, UndecodableMedia
 from fragdex.fragments.table import NULL
+from fragdex.record import record
 from fragdex.rendering.page_media.opening import OpenMedia
 from fragdex.rendering.page_media.strips import SAMPLE_RATE
 from fragdex.seeking.model import Index, Track
@@ -52,7 +52,7 @@ _CLEAR: Final = {"vp8": "libvpx", "vp9": "libvpx-vp9"}
 _EXACT: Final = ("matroska", "wav", "w64", "flac", "ogg")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FileFacts:
     """What is known of a file before anything is played."""
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import IO, Any, Final
+
+from fragdex.record import record
 
 SAMPLE_RATE: Final = 48_000
 """Samples a second of all sound that is mixed."""
 _SAME_TIME: Final = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SoundStrip:
     """A stretch of the render in which one source is heard without a break.
 

@@ -12,12 +12,14 @@ export class Problem extends Error {
     const words = [told.detail || told.title || `Status ${status}`, ...errors].join(" · ");
     super(words.charAt(0).toUpperCase() + words.slice(1));
     this.status = status;
+    this.action = told.action;
     this.nextByte = told.next_byte;
     this.retryAfter = retryAfter;
   }
 
   get mayPass() {
-    return this.status === 0 || this.status === 429 || this.status >= 500;
+    // what stands between, such as a proxy, says no action
+    return this.action ? this.action === "retry" : this.status === 0 || this.status === 429 || this.status >= 500;
   }
 }
 
@@ -50,6 +52,20 @@ export async function ask(path, { method = "GET", headers = {}, body, signal, ke
 
 export async function askJson(path, options) {
   return (await ask(path, options)).json();
+}
+
+const MOST = 200; // records that the service gives at once
+
+// All records of a list, page after page; `field` has those of a page.
+export async function askAll(path, field, options) {
+  const records = [];
+  let from = "";
+  for (;;) {
+    const page = await askJson(`${path}${path.includes("?") ? "&" : "?"}limit=${MOST}${from}`, options);
+    records.push(...page[field]);
+    if (!page.next_cursor) return records;
+    from = `&cursor=${encodeURIComponent(page.next_cursor)}`;
+  }
 }
 
 export function send(method, path, values, options = {}) {

@@ -8,7 +8,7 @@ import { fileLinks } from "./file_link.js";
 import { bytesText, secondsOf, when } from "./format.js";
 import { indexTab } from "./index_tab.js";
 import { Lane, Player } from "./player.js";
-import { isRepairable, reasonOf, repair } from "./repair.js";
+import { reasonOf, repair } from "./repair.js";
 import { deleteShown, go, note, title } from "./router.js";
 import { clipTab, linksTab } from "./share.js";
 import { storyboard } from "./storyboard.js";
@@ -46,7 +46,7 @@ export async function show(view, { id, query, signal }) {
     name, h("span.soft", {}, facts.filter(Boolean).join(" · ")), h("span.gap"), h("div.actions", {}, save, rename, remove)),
   state, bar);
   if (file.isobmff_file_id && file.isobmff_file_id !== file.id) {
-    film.append(h("p.soft", {}, "The same bytes as ", fileLinks(signal)(file.isobmff_file_id), ", which both play."));
+    film.append(h("p.soft.note", {}, "The same bytes as ", fileLinks(signal)(file.isobmff_file_id), ", which both play."));
   }
   view.append(film);
   try {
@@ -54,7 +54,7 @@ export async function show(view, { id, query, signal }) {
       file = await processed(file, place, { state, bar }, signal);
     }
     if (file.status === "failed") {
-      if (isRepairable(file)) film.append(repair(file, signal));
+      film.append(await repair(file, signal));
       throw new Error(reasonOf(file.problem) || "The file cannot be used.");
     }
     save.hidden = file.status !== "ready";

@@ -21,6 +21,11 @@ export function count(number) {
   return number.toLocaleString("en");
 }
 
+// "1 file", "2,000 files".
+export function counted(number, word) {
+  return `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+}
+
 export function bytesText(size) {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
   let unit = 0;

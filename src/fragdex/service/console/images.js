@@ -25,7 +25,7 @@ function actions(one, place, rename, refresh) {
 
 function images(view, signal) {
   return collection(view, {
-    name: "Images", path: "image_files", field: "image_files", heads: ["Name", "Picture", "Size", "Bytes", ""],
+    name: "Images", path: "image_files", field: "image_files", place: (id) => `image_files/${id}`, heads: ["Name", "Picture", "Size", "Bytes", ""],
     empty: ["picture", "No images yet", "Drop a PNG, JPEG, WebP or SVG anywhere."],
     moving: (one) => !one.complete,
     row: (one, refresh) => {
@@ -44,8 +44,8 @@ function small(one) {
 
 function captions(view, signal) {
   return collection(view, {
-    name: "Captions", path: "caption_files", field: "caption_files", heads: ["Name", "Kind", "Bytes", ""],
-    empty: ["words", "No captions yet", "Drop a .vtt or .srt file on a video, or edit its transcript."],
+    name: "Captions", path: "caption_files", field: "caption_files", place: (id) => `caption_files/${id}`, heads: ["Name", "Kind", "Bytes", ""],
+    empty: ["words", "No captions yet", "Drop a .vtt, .srt or .json file on a video, or edit its transcript."],
     moving: (one) => !one.complete,
     row: (one, refresh) => {
       const { name, rename } = named(one, refresh);

@@ -1,7 +1,7 @@
 // The index of a film: its fragments over time, its tracks, and the bytes that a seek fetched.
 
 import { h } from "./dom.js";
-import { bytesText, clock, count, secondsOf } from "./format.js";
+import { bytesText, clock, count, counted, secondsOf } from "./format.js";
 import { Timeline } from "./timeline.js";
 
 const HELP = "Each bar is a segment: fragments that are fetched together. Its height is the bit"
@@ -73,7 +73,7 @@ export function indexTab(video, seek, signal) {
         rows.append(h("tr", {}, cells.map((text) => h("td", {}, text))));
       },
       reached(time) {
-        const ranges = `${needed.ranges} ${needed.ranges === 1 ? "range" : "ranges"}`;
+        const ranges = counted(needed.ranges, "range");
         sum.textContent = needed.ranges ? `To ${clock(time)}: ${ranges}, ${bytesText(needed.size)}.`
           : `To ${clock(time)}: nothing; the bytes were already loaded.`;
         state("ready");
@@ -88,7 +88,7 @@ function card(lane) {
   const { told } = lane;
   const what = lane.kind === "video" ? `${told.width} × ${told.height}`
     : `${count(told.sample_rate)} Hz, ${told.channel_count} ch`;
-  const parts = [told.codec, what, `${count(lane.count)} segments`, clock(lane.end - lane.start), bytesText(lane.bytes)];
+  const parts = [told.codec, what, counted(lane.count, "segment"), clock(lane.end - lane.start), bytesText(lane.bytes)];
   return h(`li.${lane.id < 0 ? "scrub" : lane.kind}`, {},
     h("strong", {}, lane.title), h("span.soft", {}, parts.join(" · ")));
 }

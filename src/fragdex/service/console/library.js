@@ -1,8 +1,9 @@
 // The library: every video and sound, newest first, as they are now.
 
-import { ask, askJson, signed } from "./api.js";
-import { $, attempt, complain, h, icon, pause, repeated, undoable } from "./dom.js";
-import { bytesText, clock, count, when } from "./format.js";
+import { askAll, askJson, signed } from "./api.js";
+import { deleteMany } from "./collection.js";
+import { $, attempt, h, icon, pause, repeated } from "./dom.js";
+import { bytesText, clock, count, counted, when } from "./format.js";
 import { note, title } from "./router.js";
 import { arrived } from "./uploads.js";
 
@@ -56,8 +57,8 @@ export async function show(view, { query, signal }) {
     none.hidden = shown > 0 || !library.loaded;
     none.replaceChildren(...(filtered ? nothing(all, library.cursor) : welcome()));
     sum.textContent = !library.loaded || !all ? ""
-      : shown === all ? `${count(all)}${library.cursor ? "+" : ""} files`
-        : `${count(shown)} of ${count(all)}${library.cursor ? "+" : ""} files`;
+      : (shown === all ? "" : `${count(shown)} of `)
+        + (library.cursor ? `${count(all)}+ files` : counted(all, "file"));
   };
   const refresh = repeated(async () => {
     await library.refresh(state.value);
@@ -79,17 +80,7 @@ export async function show(view, { query, signal }) {
   remove.addEventListener("click", () => {
     const ids = [...library.picked];
     pick.click();
-    for (const id of ids) library.hidden.add(id);
-    draw();
-    const gone = () => Promise.all(ids.map((id) =>
-      ask(`files/${id}`, { method: "DELETE", keepalive: true }).catch((error) => {
-        library.hidden.delete(id);
-        if (error.status !== 404) complain(error);
-      }))).then(() => signal.aborted || refresh());
-    undoable(`${count(ids.length)} ${ids.length === 1 ? "file" : "files"} deleted.`, gone, () => {
-      for (const id of ids) library.hidden.delete(id);
-      if (!signal.aborted) draw();
-    });
+    deleteMany(ids, (id) => `files/${id}`, library.hidden, draw, refresh, signal);
   });
   search.addEventListener("input", () => {
     note({ q: search.value.trim() });
@@ -169,13 +160,13 @@ class Library {
     if (!older.length) this.cursor = page.next_cursor;
     this.loaded = true;
     if (page.files.some((file) => file.status === "processing")) {
-      const { processes: running } = await this.processes();
+      const running = await this.processes();
       this.progress = new Map(running.map((one) => [one.unprocessed_file_id, one.progress]));
     }
   }
 
   processes() {
-    return askJson("process_isobmff?status=processing&limit=200", { signal: this.signal });
+    return askAll("process_isobmff?status=processing", "processes", { signal: this.signal });
   }
 
   // Choose several, or no more.
@@ -261,10 +252,10 @@ function inside(file, progress) {
 }
 
 async function picture(file, length, thumb) {
-  const time = Math.min(length / 10, 10).toFixed(2);
+  const time = Math.round(1000 * Math.min(length / 10, 10));
   const image = h("img", { alt: "", loading: "lazy", decoding: "async" });
   image.addEventListener("load", () => thumb.classList.add("there"));
   image.addEventListener("error", () => image.remove());
-  image.src = await signed(`files/${file.id}/thumbnail.jpg?w=480&t=${time}`, "files");
+  image.src = await signed(`files/${file.id}/thumbnail.jpg?w=480&time_ms=${time}`, "files");
   thumb.prepend(image);
 }

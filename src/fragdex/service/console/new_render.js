@@ -2,7 +2,7 @@
 
 import { post } from "./api.js";
 import { complain, h } from "./dom.js";
-import { bytesText, count } from "./format.js";
+import { bytesText, counted } from "./format.js";
 import { folder } from "./pages.js";
 import { go, title } from "./router.js";
 import { sendBytes } from "./upload.js";
@@ -61,7 +61,7 @@ export async function show(view, { signal }) {
       return;
     }
     html.disabled = Boolean(site);
-    chosen.textContent = site ? `${site.name}: ${site.files ? `${count(site.files.size)} files, ` : ""}${bytesText(site.archive.size)}`
+    chosen.textContent = site ? `${site.name}: ${site.files ? `${counted(site.files.size, "file")}, ` : ""}${bytesText(site.archive.size)}`
       : `${files[0].name} is the page.`;
     if (site) named.value ||= site.name;
     preview();

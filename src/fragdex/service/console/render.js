@@ -4,7 +4,7 @@ import { askJson, post, signed } from "./api.js";
 import { chip } from "./collection.js";
 import { attempt, complain, h, sentence, twice } from "./dom.js";
 import { follow } from "./events.js";
-import { bytesText, clock, count, when } from "./format.js";
+import { bytesText, clock, count, counted, when } from "./format.js";
 import { contactSheet } from "./contact_sheet.js";
 import { RUNNING, nameOf } from "./renders.js";
 import { deleteShown, title } from "./router.js";
@@ -28,11 +28,11 @@ export async function show(view, { id, signal }) {
   function draw() {
     state.replaceChildren(chip(render.status));
     cancel.hidden = !RUNNING.includes(render.status);
-    const frames = render.frames ? `${count(render.frames_done)} of ${count(render.frames)} frames` : "";
+    const frames = render.frames ? `${count(render.frames_done)} of ${counted(render.frames, "frame")}` : "";
     part.textContent = [frames, when(render.created_at), render.byte_size ? bytesText(render.byte_size) : ""]
       .filter(Boolean).join(" · ");
     slices.replaceChildren(...render.slices.map((one, n) => {
-      const words = `Slice ${n + 1}: ${count(one.frames_done)} of ${count(one.frames)} frames`
+      const words = `Slice ${n + 1}: ${count(one.frames_done)} of ${counted(one.frames, "frame")}`
         + `${one.attempts > 1 ? `, attempt ${one.attempts}` : ""}${one.reused ? ", from the cache" : ""}`;
       const item = h("li", { title: words }, h("span.unseen", {}, words), h("i", { "aria-hidden": "true" }));
       item.lastChild.style.width = `${one.frames ? one.frames_done / one.frames * 100 : 0}%`;

@@ -34,7 +34,7 @@ export function clipTab(video, file, place, range, signal) {
     event.preventDefault();
     const { start, end } = ends();
     return attempt(async () => {
-      const url = await signed(`${place}/clip.mp4?start=${start.toFixed(3)}&end=${end.toFixed(3)}`, place);
+      const url = await signed(`${place}/clip.mp4?start_ms=${Math.round(1000 * start)}&end_ms=${Math.round(1000 * end)}`, place);
       const name = `${stemOf(file.filename)} ${clock(start, 1)}-${clock(end, 1)}.mp4`.replaceAll(":", ".");
       h("a", { href: url, download: name }).click();
     });
@@ -60,7 +60,7 @@ export function linksTab(video, file, place) {
     h("p.soft", {}, "Anyone who has one of these addresses can read this video, and nothing else, without a key, for ", lasts, "."), rows);
   // Addresses are signed when they are wanted.
   const address = (below) => signed(`${place}/${below}`, place, Number(lasts.value));
-  const moment = () => `thumbnail.jpg?exact=true&t=${video.currentTime.toFixed(3)}`;
+  const moment = () => `thumbnail.jpg?exact=true&time_ms=${Math.round(1000 * video.currentTime)}`;
   const kinds = [["HLS", () => address("hls/master.m3u8")], ["DASH", () => address("dash/manifest.mpd")],
     ["Video as one file", () => address("fragmented.mp4")], ["Current picture", () => address(moment())],
     ["For a web page", async () => embed(file, await address("fragmented.mp4"), await address(moment()))]];

@@ -3,7 +3,7 @@
 import { ask, askJson } from "./api.js";
 import { table } from "./collection.js";
 import { h, twice } from "./dom.js";
-import { bytesText, clock, count, when } from "./format.js";
+import { bytesText, clock, count, counted, when } from "./format.js";
 import { title } from "./router.js";
 
 const NEWEST = 200; // files that are looked through
@@ -47,7 +47,7 @@ function facts({ jobs, limits }) {
     fact("Longest render", clock(limits.max_render_seconds, 0)),
     fact("Cost of a render", limits.max_render_cost === null ? "Not limited" : count(limits.max_render_cost)),
     fact("Storage", limits.max_stored_bytes === null ? "Not limited" : bytesText(limits.max_stored_bytes)),
-    fact("Files are kept", limits.retention_days === null ? "Until they are deleted" : `${count(limits.retention_days)} days`)];
+    fact("Files are kept", limits.retention_days === null ? "Until they are deleted" : counted(limits.retention_days, "day"))];
 }
 
 function cells(file, refresh) {

@@ -42,7 +42,7 @@ async function load(duration, place, signal) {
   const every = Math.max(1, Math.ceil(duration / PICTURES));
   try {
     const token = await tokenOf(place);
-    const path = `${place}/storyboard.vtt?every=${every}&w=${WIDE}`;
+    const path = `${place}/storyboard.vtt?every_ms=${1000 * every}&w=${WIDE}`;
     const text = await (await ask(path, { signal })).text();
     return tilesOf(text, new URL(API + path, document.baseURI), token);
   } catch {

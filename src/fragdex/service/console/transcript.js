@@ -1,7 +1,7 @@
 // The transcript next to a video: spoken words are marked, a click seeks, and it can be corrected.
 
 import { post } from "./api.js";
-import { attach, captionsOf, vtt } from "./captions.js";
+import { attach, captionsOf, edited } from "./captions.js";
 import { attempt, clean, complain, h, tell } from "./dom.js";
 import { follow } from "./events.js";
 import { clock, count } from "./format.js";
@@ -14,6 +14,7 @@ const ENGINES = ["moonshine", "pocketsphinx", "faster-whisper", "sherpa-onnx"];
 export function transcript(video, file, { select, seek, sounds }, signal) {
   let sources = [];
   let segments = [];
+  let webvtt = ""; // whose cues they are
   let words = [];
   let here = null;
   const list = h("ol#said", { tabIndex: 0, "aria-label": "Phrases" });
@@ -26,13 +27,14 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
     ENGINES.map((one) => h("option", { value: one }, one)));
   const hear = h("button.writes", { type: "button", onclick: () => attempt(transcribe) }, "Transcribe");
   const how = h("details.how.writes", {}, h("summary", {}, "Transcribe"), h("div.fields", {},
-    h("label", {}, h("span", {}, "Language (detected, if empty)"), language),
+    h("label", {}, h("span", {}, "Language (if empty: the engine’s)"), language),
     h("label", {}, h("span", {}, "Engine"), engine), hear));
   const bar = h("progress", { max: 1, value: 0, "aria-label": "Transcribing", hidden: true });
-  const none = h("p.soft", {}, sounds ? "Nothing yet. Transcribe the sound, or drop a .vtt or .srt file here."
-    : "Nothing yet. Drop a .vtt or .srt file here.");
+  const none = h("p.soft", {}, sounds ? "Nothing yet. Transcribe the sound, or drop a .vtt, .srt or .json file here."
+    : "Nothing yet. Drop a .vtt, .srt or .json file here.");
+  const doubts = h("p.soft", { hidden: true }, "Underlined words were probably not said: the sound is like another language.");
   const element = h("section#transcript.card", { "aria-label": "Transcript" },
-    h("div.heading", {}, h("h2", {}, "Transcript"), h("span.gap"), stop, edit), sounds && how, search, found, bar, none, list);
+    h("div.heading", {}, h("h2", {}, "Transcript"), h("span.gap"), stop, edit), sounds && how, search, found, bar, none, doubts, list);
 
   async function refresh(wanted) {
     sources = await captionsOf(file, signal);
@@ -46,10 +48,11 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
   // The captions that are chosen, or else the newest that there are, read but not shown.
   async function use() {
     const source = sources.find(({ id }) => id === select.value) ?? sources[0];
-    segments = await attach(video, source, Boolean(select.value), signal);
+    ({ cues: segments, text: webvtt } = await attach(video, source, Boolean(select.value), signal));
     words = source?.words ? await source.words({ signal }) : [];
     for (const one of [search, edit]) one.hidden = !segments.length;
     none.hidden = segments.length > 0;
+    doubts.hidden = !words.some((one) => one.doubted);
     again();
     draw();
   }
@@ -67,8 +70,8 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
     list.replaceChildren(...segments.map((segment, n) => {
       const own = [];
       while (next < words.length && (words[next].start < segment.end || n === segments.length - 1)) own.push(words[next++]);
-      const text = own.length ? own.flatMap(({ text, start, end }) =>
-        [h("span", { "data-start": start, "data-end": end }, text.trim()), " "]) : [segment.text];
+      const text = own.length ? own.flatMap(({ text, start, end, doubted }) =>
+        [h(`span${doubted ? ".doubted" : ""}`, { "data-start": start, "data-end": end }, text.trim()), " "]) : [segment.text];
       return h("li", { "data-start": segment.start, "data-end": segment.end },
         h("button.moment", { type: "button", "aria-label": `Go to ${clock(segment.start, 0)}` }, clock(segment.start, 0)),
         h("span.text", { "data-start": segment.start }, text));
@@ -129,7 +132,7 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
 
   async function save() {
     const texts = [...list.querySelectorAll("textarea")].map((one) => one.value);
-    const text = vtt(segments.map((segment, n) => ({ ...segment, text: texts[n] })));
+    const text = edited(webvtt, segments.map((segment, n) => (texts[n] === segment.text.trim() ? null : texts[n])));
     const blob = new File([text], `${stemOf(file.filename)}.edited.vtt`, { type: "text/vtt", lastModified: Date.now() });
     edit.disabled = true;
     try {

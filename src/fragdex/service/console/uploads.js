@@ -1,7 +1,9 @@
 // Files on their way: each goes where it belongs, one after another, and what is watched stays.
 
-import { $, h, pause, say, sentence } from "./dom.js";
+import { post } from "./api.js";
+import { $, attempt, h, pause, say, sentence } from "./dom.js";
 import { bytesText } from "./format.js";
+import { go } from "./router.js";
 import { recordOf, upload } from "./upload.js";
 
 let queue = Promise.resolve();
@@ -21,7 +23,7 @@ export function stemOf(name) {
 // What a record of this file says of it.
 function placed(file) {
   const end = file.name.toLowerCase().split(".").pop();
-  if (end === "vtt" || end === "srt") {
+  if (["vtt", "srt", "json"].includes(end)) {
     const stem = open && stemOf(open.filename);
     // captions belong to the video that their name begins with
     const own = !stem || file.name.startsWith(`${stem}.`);
@@ -85,8 +87,10 @@ async function became(id, type, item, words) {
       file = {};
     }
     if (file.status === "failed") {
-      words.textContent = sentence(file.problem?.detail ?? "This file cannot be used.");
+      const { isRepairable, reasonOf } = await import("./repair.js");
+      words.textContent = sentence(reasonOf(file.problem) || "This file cannot be used.");
       words.className = "wrong";
+      if (isRepairable(file)) item.append(mending(id, item));
       say(`${file.filename}: ${words.textContent}`);
     } else if (file.status === "ready") {
       words.textContent = type === "caption" ? "Captions stored." : "File ready.";
@@ -99,13 +103,28 @@ async function became(id, type, item, words) {
   }
 }
 
-function dismissing(item) {
-  const gone = () => {
-    item.remove();
-    $("tray").hidden = !$("tray").childElementCount;
-  };
-  return h("button.quiet", { type: "button", onclick: gone }, "Dismiss");
+// The view of the file shows how far its repair is.
+function mending(id, item) {
+  return h("button.quiet.writes", { type: "button", onclick: () => attempt(async () => {
+    await post(`files/${id}/repair`, {});
+    dismiss(item);
+    await go(`files/${id}`);
+  }) }, "Repair");
 }
+
+function dismissing(item) {
+  return h("button.quiet", { type: "button", onclick: () => dismiss(item) }, "Dismiss");
+}
+
+function dismiss(item) {
+  item.remove();
+  $("tray").hidden = !$("tray").childElementCount;
+}
+
+// Room for it is kept below what the view shows.
+new ResizeObserver(() => {
+  document.documentElement.style.setProperty("--tray", `${$("tray").offsetHeight}px`);
+}).observe($("tray"));
 
 addEventListener("beforeunload", (event) => {
   if ($("tray").querySelector("progress")) event.preventDefault();

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import sqlalchemy as sa
 from pydantic import Field
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
+from fragdex.errors import (
+    Conflict,
+    InvalidRequest,
+    NotYet,
+    RecordNotFound,
+    UploadIncomplete,
+)
 from fragdex.service import captions
 from fragdex.service.captions import CaptionFacts
 from fragdex.service.context import ServiceContext
@@ -265,6 +271,14 @@ _TARGETS = {
 }
 
 
+_NOT_MADE: Final = {
+    AnyFileStatus.CREATED: UploadIncomplete,
+    AnyFileStatus.UPLOADING: UploadIncomplete,
+    AnyFileStatus.PROCESSING: NotYet,
+}
+"""Why a file has no ISOBMFF file yet; all others will never have one."""
+
+
 def isobmff_id(context: ServiceContext, tenant_id: str, file_id: str, *, make: bool = False) -> str:
     """The id of the ISOBMFF file that a video is or became; mostly its own.
 
@@ -282,7 +296,8 @@ def isobmff_id(context: ServiceContext, tenant_id: str, file_id: str, *, make: b
     if row.isobmff_id is not None:
         return str(row.isobmff_id)
     if not make:
-        raise RecordNotFound("nothing was made of the file yet", more={"state": row.status})
+        kind = _NOT_MADE.get(row.status, RecordNotFound)
+        raise kind("nothing was made of the file yet", more={"state": row.status})
     if row.md5 is None:
         raise Conflict("tracks and indexes need the md5 of the file: announce it with its md5")
     with context.database.write() as connection:

@@ -9,6 +9,7 @@ from fastapi import Depends, Query, Request, Response
 
 from fragdex.errors import (
     Conflict,
+    Finished,
     IndexMismatch,
     NotReady,
     QuotaExceeded,
@@ -66,8 +67,15 @@ from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.fields import Cursor, Limit, RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
-from fragdex.service.web.ranges import media_answers, media_of
+from fragdex.service.web.ranges import (
+    made_text,
+    made_text_answers,
+    media_answers,
+    media_of,
+    text_of,
+)
 from fragdex.service.web.routing import api_router, get_and_head
+from fragdex.service.web.threads import asks_store, run_by_records
 
 # An SVG is a document: opened by itself it must not run, load or send anything.
 SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; sandbox"
@@ -110,6 +118,21 @@ caption_routes.upload(
     CAPTIONS.target,
 )
 caption_routes.record(CaptionRecord, CAPTIONS.get)
+
+
+@get_and_head(
+    caption_router,
+    "/caption_files/{id}.vtt",
+    name="download_caption_file_vtt",
+    responses={**answers(RecordNotFound, NotReady), **made_text_answers(text_of("text/vtt"))},
+)
+@asks_store
+def get_caption_vtt(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
+    """Captions of any type as WebVTT, with every cue of them, each a block of its own."""
+    content = captions.caption_webvtt(context, caller.tenant_id, id)
+    return made_text(request, content, CaptionType.WEBVTT)
+
+
 caption_routes.media(tuple(CaptionType), captions.caption_bytes)
 caption_routes.deletion(CAPTIONS.delete)
 
@@ -173,9 +196,12 @@ routes.deletion(
 
 
 @router.patch("/files/{id}", responses=NOT_FOUND)
-def update_file(id: RecordId, new: NewName, caller: Asking, context: InContext) -> AnyFile:
+async def update_file(id: RecordId, new: NewName, caller: Asking, context: InContext) -> AnyFile:
     """Rename a file; its bytes and everything derived from it stay."""
-    return operations.rename_file(context, caller.tenant_id, id, new.filename)
+    tenant_id = caller.tenant_id
+    return await run_by_records(
+        context, lambda c: operations.rename_file(c, tenant_id, id, new.filename)
+    )
 
 
 @router.post("/files/{id}/delete", responses=NOT_FOUND)
@@ -186,14 +212,18 @@ def post_file_deletion(id: RecordId, caller: Asking, context: InContext) -> Dele
 
 
 @get_and_head(router, "/files/{id}", responses=_record_or_bytes())
-def get_file(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
+async def get_file(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
     """The record; of an image its bytes, unless Accept or Content-Type names JSON."""
-    record = operations.file_by_id(context, caller.tenant_id, id)
+    return await run_by_records(context, lambda c: _shown(c, request, caller.tenant_id, id))
+
+
+def _shown(context: ServiceContext, request: Request, tenant_id: str, id: str) -> Response:
+    record = operations.file_by_id(context, tenant_id, id)
     if record.type is not FileType.IMAGE or _names_json(request):
         return Response(
             record.model_dump_json(), media_type="application/json", headers={"Vary": VARY}
         )
-    stored = IMAGES.stored(context, caller.tenant_id, id)
+    stored = IMAGES.stored(context, tenant_id, id)
     return media_of(request, stored, {"Content-Security-Policy": SVG_POLICY, "Vary": VARY})
 
 
@@ -203,7 +233,9 @@ def _names_json(request: Request) -> bool:
     return any("json" in headers.get(name, "").lower() for name in ("accept", "content-type"))
 
 
-@router.post("/files/{id}/parts", responses=answers(RecordNotFound, Conflict, QuotaExceeded))
+@router.post(
+    "/files/{id}/parts", responses=answers(RecordNotFound, Conflict, Finished, QuotaExceeded)
+)
 def create_file_parts(id: RecordId, caller: Asking, context: InContext) -> UploadParts:
     """URLs of the object store for the missing parts of a file.
 
@@ -224,9 +256,17 @@ def create_file_parts(id: RecordId, caller: Asking, context: InContext) -> Uploa
     "/files/{id}/parts/complete",
     status_code=201,
     responses=answers(
-        RecordNotFound, Conflict, UploadGap, UploadBusy, Unprocessable, QuotaExceeded, StoreFull
+        RecordNotFound,
+        Conflict,
+        Finished,
+        UploadGap,
+        UploadBusy,
+        Unprocessable,
+        QuotaExceeded,
+        StoreFull,
     ),
 )
+@asks_store
 def complete_file_parts(id: RecordId, caller: Asking, context: InContext) -> AnyFile:
     """Assemble a file from its parts when all are stored; they are read and checked."""
     target = operations.target_of(context, caller.tenant_id, id)
@@ -247,13 +287,17 @@ async def _file_id(caller: Asking, id: RecordId) -> str:
     responses=CREATION,
     dependencies=[Depends(idempotency_key)],
 )
-def create_file_track(
+async def create_file_track(
     id: RecordId, new: NewFileTrack, response: Response, caller: Asking, context: InContext
 ) -> TrackRecord:
     """Announce a track of a video that is a separate file; its bytes follow by upload."""
-    isobmff_file_id = isobmff_id(context, caller.tenant_id, id, make=True)
-    track = NewTrack(**{**new.model_dump(), "file_id": isobmff_file_id})
-    return announced(context, caller.tenant_id, track, response, TRACKS.format(id=id))
+
+    def create(context: ServiceContext) -> tuple[TrackRecord, bool]:
+        isobmff_file_id = isobmff_id(context, caller.tenant_id, id, make=True)
+        track = NewTrack(**{**new.model_dump(), "file_id": isobmff_file_id})
+        return tracks.create_track(context, caller.tenant_id, track)
+
+    return await announced(context, response, TRACKS.format(id=id), create)
 
 
 @router.get(TRACKS, responses=NOT_FOUND)
@@ -291,6 +335,7 @@ async def upload_file_index(
     response_class=Response,
     responses=FORM_ANSWERS,
 )
+@asks_store
 def get_file_index(
     id: RecordId,
     request: Request,

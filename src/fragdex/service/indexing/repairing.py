@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,7 @@ from fragdex import ByteRange, Source, open_source
 from fragdex.errors import FragdexError, SourceUnavailable
 from fragdex.fragments.table import Int64
 from fragdex.muxing.view import Scattered, SourceRange
+from fragdex.record import record
 from fragdex.sandbox.channel import Channel, opened
 from fragdex.sandbox.child import ChildProcess, Failures, ParentSource, reads
 from fragdex.sandbox.folders import OwnFolder, take_file
@@ -42,7 +42,7 @@ _HEAD, _RANGES = "head", "ranges"
 _REPORT_SECONDS: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RepairedFile:
     """A repaired file: bytes that were made, and ranges of the broken file after them.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import IO
@@ -19,6 +18,7 @@ from sqlalchemy.engine import Connection
 from fragdex import Index
 from fragdex.errors import FormatError, IndexMismatch, Unavailable, Unprocessable
 from fragdex.formats import fidx, wire
+from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.operations import FILES, FileRecord
 from fragdex.service.outbox import emit
@@ -32,7 +32,7 @@ IN_MEMORY = 4 << 20
 Sizes = int | Mapping[int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StoredIndex:
     """An index whose objects are written, and which no record names yet.
 

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
-from typing import Final, Literal, get_args
+from tempfile import TemporaryFile
+from typing import IO, Final, Literal, get_args
 
 import sqlalchemy as sa
 from typing_extensions import TypeAliasType
 
 from fragdex import ByteRange, Index, Track, open_index
-from fragdex.errors import RecordNotFound, TrackNotFound
+from fragdex.errors import RecordNotFound, StoreFull, TrackNotFound
 from fragdex.formats import export as written
 from fragdex.formats.subsegments import init_place
 from fragdex.lru_cache import LRUCache
 from fragdex.packaging import hls
+from fragdex.record import record
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.seeking.model import FileInfo, How, Period
-from fragdex.seeking.presented import presented_first
+from fragdex.seeking.track import presented_first
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import INDEX, sampled
 from fragdex.service.indexing.isolated import run_isolated
@@ -29,8 +33,10 @@ from fragdex.service.records import blobs
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.tables import isobmff_tracks
 
+log = logging.getLogger("fragdex.service")
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True, slots=True)
 class Opened:
     """An index that is open, and the initialization segment of each period, looked for once."""
 
@@ -168,34 +174,58 @@ def sampled_index(context: ServiceContext, tenant_id: str, blob: Blob) -> Index:
         RecordNotFound: the bytes were deleted meanwhile.
         FragdexError: as `fragdex.index`, and as `run_isolated`.
     """
-    key = sampled_index_key(context, tenant_id, blob)
+    key = _sampled_index_key(context, tenant_id, blob)
+    if isinstance(key, bytes):
+        return open_index(key)
     return opened(context, IndexKeys(key, None, ())).index
 
 
-def sampled_index_key(context: ServiceContext, tenant_id: str, blob: Blob) -> str:
-    """Where that index is in the store; raises as `sampled_index`."""
+@contextmanager
+def sampled_index_file(context: ServiceContext, tenant_id: str, blob: Blob) -> Iterator[IO[bytes]]:
+    """That index as an open file; raises as `sampled_index`."""
+    key = _sampled_index_key(context, tenant_id, blob)
+    if isinstance(key, bytes):
+        with TemporaryFile() as file:
+            file.write(key)
+            file.seek(0)
+            yield file
+        return
+    with context.store.local(key) as path, path.open("rb") as file:
+        yield file
+
+
+def _sampled_index_key(context: ServiceContext, tenant_id: str, blob: Blob) -> str | bytes:
+    """Where that index is in the store; the index itself where the store has no room for it."""
     lasts = cached_for(context)
     parts = blobs.find_derived(context.database, tenant_id, blob.sha256, _RECIPE, lasts)
     if INDEX not in parts:
-        _make(context, tenant_id, blob)
+        unstored = _make(context, tenant_id, blob)
+        if unstored is not None:
+            return unstored
         parts = blobs.find_derived(context.database, tenant_id, blob.sha256, _RECIPE, lasts)
     if INDEX not in parts:
         raise RecordNotFound("the file was deleted meanwhile")
     return parts[INDEX].store_key
 
 
-def _make(context: ServiceContext, tenant_id: str, blob: Blob) -> None:
+def _make(context: ServiceContext, tenant_id: str, blob: Blob) -> bytes | None:
+    """Make and cache it; returned where the cache has no room."""
     with OwnFolder() as folder:
         path = folder / INDEX
         run_isolated(
             context, tenant_id, blob.store_key, blob.byte_size, sampled, {INDEX: path},
             md5=blob.md5.hex(),
         )  # fmt: skip
-        written_blob = blobs.write_file(context.database, context.store, tenant_id, path)
-    blobs.keep_derived(
-        context.database, tenant_id, blob.sha256, _RECIPE,
-        {INDEX: (written_blob, "application/octet-stream")}, cached_for(context),
-    )  # fmt: skip
+        try:
+            written_blob = blobs.write_file(context.database, context.store, tenant_id, path)
+            blobs.keep_derived(
+                context.database, tenant_id, blob.sha256, _RECIPE,
+                {INDEX: (written_blob, "application/octet-stream")}, cached_for(context),
+            )  # fmt: skip
+        except StoreFull as error:
+            log.warning("an index is not cached: %s", error)
+            return path.read_bytes()
+    return None
 
 
 FormName = Literal["json", "fidx", "arrow", "sidx", "hls"]
@@ -214,7 +244,7 @@ class FormCache(LRUCache[bytes]):
     """The forms that a process has at hand."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ShownForm:
     """The tracks of a form: several only in a multivariant playlist; none: all there are.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 import sqlalchemy as sa
@@ -12,12 +11,18 @@ from pydantic import Field, field_validator
 from sqlalchemy.engine import Connection, Row
 from typing_extensions import TypeAliasType
 
-from fragdex.errors import Conflict, RecordNotFound
+from fragdex.errors import (
+    Conflict,
+    NotYet,
+    RecordNotFound,
+    UploadIncomplete,
+)
+from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
-from fragdex.service.records.tables import files, isobmff_files, isobmff_tracks
+from fragdex.service.records.tables import files, isobmff_files, isobmff_tracks, processes
 from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.uploads.repository import Repository
 from fragdex.service.web.fields import (
@@ -167,7 +172,7 @@ class SeekAnswer(ApiModel):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class IndexKeys:
     """Which objects of the store are the index of a file; no object ever changes.
 
@@ -276,14 +281,26 @@ def own_id(context: ServiceContext, tenant_id: str, file_id: str) -> str:
 def by_own_id(
     context: ServiceContext, tenant_id: str, file_id: str, find: Callable[[str], Found]
 ) -> Found:
-    """What `find` gives for an id or, where it knows none, for `own_id`; raises as `find`."""
+    """What `find` gives for an id or, where it knows none, for `own_id`.
+
+    Raises:
+        UploadIncomplete: this is an upload whose bytes are not all here.
+        NotYet: this is an upload that is being processed.
+    """
     try:
         return find(file_id)
-    except RecordNotFound:
+    except RecordNotFound as error:
         own = own_id(context, tenant_id, file_id)
-        if own == file_id:
-            raise
-        return find(own)
+        if own != file_id:
+            return find(own)
+        for completed_at, is_running in context.database.rows(
+            _UNMADE, tenant=tenant_id, file=file_id
+        ):
+            if completed_at is None:
+                raise UploadIncomplete("bytes of this upload are missing") from error
+            if is_running:
+                raise NotYet("this upload is being processed") from error
+        raise
 
 
 _EQUAL = isobmff_files.alias("equal").c
@@ -302,6 +319,24 @@ _OF_EQUAL = (
         files.c.tenant_id == sa.bindparam("tenant"),
         ~sa.exists().where(isobmff_files.c.id == files.c.id),
     )
+)
+
+
+# Of an upload that no ISOBMFF file was made of: when its last byte came, whether a process runs.
+_UNMADE = sa.select(
+    files.c.completed_at,
+    sa.exists()
+    .where(
+        processes.c.unprocessed_file_id == files.c.id,
+        processes.c.completed_at.is_(None),
+        processes.c.failed_at.is_(None),
+    )
+    .label("is_running"),
+).where(
+    files.c.id == sa.bindparam("file"),
+    files.c.tenant_id == sa.bindparam("tenant"),
+    files.c.type == sa.literal_column("'video'"),
+    ~sa.exists().where(isobmff_files.c.id == files.c.id),
 )
 
 
@@ -334,7 +369,7 @@ def index_keys(context: ServiceContext, tenant_id: str, file_id: str) -> IndexKe
         raise FILES.not_found()
     tracks = tuple((row[2], row[3]) for row in rows if row[2] is not None)
     if rows[0][0] is None and not tracks:
-        raise RecordNotFound("the file has no index yet")
+        raise UploadIncomplete("the file has no index yet")
     return IndexKeys(rows[0][0], rows[0][1], tracks)
 
 

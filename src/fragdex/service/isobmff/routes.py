@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -20,6 +20,7 @@ from fragdex.errors import (
     NoSyncSample,
     NotAcceptable,
     NotReady,
+    Obstructed,
     RecordNotFound,
     RequestTimedOut,
     SourceNotFound,
@@ -53,9 +54,10 @@ from fragdex.service.web.bodies import in_thread
 from fragdex.service.web.documents import INDEX
 from fragdex.service.web.fields import RecordId, record_id
 from fragdex.service.web.idempotency import idempotency_key
-from fragdex.service.web.problems import answers
+from fragdex.service.web.problems import UNMADE, answers
 from fragdex.service.web.ranges import chosen, etag_of, media_answers, media_of
 from fragdex.service.web.routing import PREFIX, api_router, get_and_head, with_fast_path
+from fragdex.service.web.threads import asks_store, run_by_records
 
 router = api_router("ISOBMFF files")
 
@@ -76,7 +78,7 @@ INDEX_BODY: dict[str, Any] = {
 }
 FORM_ANSWERS: dict[int | str, dict[str, Any]] = {
     **answers(
-        RecordNotFound, TrackNotFound, SourceNotFound, NotAcceptable, InexactIndex, BuildError,
+        *UNMADE, TrackNotFound, SourceNotFound, NotAcceptable, InexactIndex, BuildError,
         DamagedIndex, MissingExtra,
     ),
     200: {
@@ -124,6 +126,7 @@ async def upload_isobmff_file_index(
     response_class=Response,
     responses=FORM_ANSWERS,
 )
+@asks_store
 def get_isobmff_file_index(
     id: RecordId,
     request: Request,
@@ -214,7 +217,7 @@ def _as_json(answer: SeekAnswer) -> Response:
     "/isobmff_files/{id}/seek",
     response_model=SeekAnswer,
     responses=answers(
-        RecordNotFound,
+        *UNMADE,
         TrackNotFound,
         SourceNotFound,
         InvalidRequest,
@@ -227,7 +230,7 @@ def _as_json(answer: SeekAnswer) -> Response:
     ),
 )
 @with_fast_path(_seek_sync, _PLAIN_SEEK)
-def seek_isobmff_file(
+async def seek_isobmff_file(
     id: RecordId,
     caller: Asking,
     context: InContext,
@@ -247,26 +250,31 @@ def seek_isobmff_file(
 ) -> Response:
     """The bytes at which decoding starts for a presentation time."""
     tenant_id = caller.tenant_id
-    return operations.by_own_id(
-        context,
-        tenant_id,
-        id,
-        lambda own: _as_json(
-            tracks.seek(context, tenant_id, own, track, time_ms, end_ms, verified)
-        ),
-    )
+
+    def sought(context: ServiceContext) -> Response:
+        return operations.by_own_id(
+            context,
+            tenant_id,
+            id,
+            lambda own: _as_json(
+                tracks.seek(context, tenant_id, own, track, time_ms, end_ms, verified)
+            ),
+        )
+
+    return await run_by_records(context, sought)
 
 
 Answers = dict[int | str, dict[str, Any]]
+Found = TypeVar("Found")
 
 CREATION: Answers = {
-    **answers(RecordNotFound, TooLarge, Conflict),
+    **answers(RecordNotFound, TooLarge, Obstructed),
     200: {"model": TrackRecord, "description": "It is announced already"},
 }
 MISSING: Answers = {202: {"model": TrackRecord, "description": "Bytes are missing"}}
 NOT_FOUND = answers(RecordNotFound)
 MEDIA = {
-    **answers(RecordNotFound, NotReady),
+    **answers(*UNMADE, NotReady),
     **media_answers("video/mp4", "audio/mp4", "application/mp4"),
 }
 
@@ -318,14 +326,19 @@ TrackNumber = Annotated[int, Depends(_track_number)]
 TrackFile = Annotated[int, Depends(_track_file)]
 
 
-def announced(
-    context: ServiceContext, tenant_id: str, new: NewTrack, response: Response, place: str
+async def announced(
+    context: ServiceContext,
+    response: Response,
+    place: str,
+    create: Callable[[ServiceContext], tuple[TrackRecord, bool]],
 ) -> TrackRecord:
     """The answer to POST of a new track; `place` is that of the tracks of its file."""
-    record, is_new = tracks.create_track(context, tenant_id, new)
+    record, is_new = await run_by_records(context, create)
     if not is_new:
         response.status_code = 200
-    response.headers["Location"] = f"{PREFIX}{place}/{record.track_id}"
+    response.headers["Location"] = (
+        f"{PREFIX}{place.format(file_id=record.file_id)}/{record.track_id}"
+    )
     return record
 
 
@@ -342,6 +355,13 @@ def track_routes(
     """
     own = of_file or operations.own_id
     at = f"{place}/{{track_id}}"
+
+    def found(
+        context: ServiceContext, tenant_id: str, named: str, find: Callable[[str], Found]
+    ) -> Found:
+        if of_file is None:
+            return operations.by_own_id(context, tenant_id, named, find)
+        return find(of_file(context, tenant_id, named))
 
     async def post(
         named: str,
@@ -360,8 +380,13 @@ def track_routes(
         return await run_sync(tracks.track_by_id, context, tenant_id, own_id, track_id)
 
     def get(named: str, track_id: TrackNumber, caller: Asking, context: InContext) -> TrackRecord:
-        own_id = own(context, caller.tenant_id, named)
-        record = tracks.track_by_id(context, caller.tenant_id, own_id, track_id)
+        tenant_id = caller.tenant_id
+        record = found(
+            context,
+            tenant_id,
+            named,
+            lambda own: tracks.track_by_id(context, tenant_id, own, track_id),
+        )
         ensure_complete(Progress(record.byte_size or 0, record.next_byte, record.complete))
         return record
 
@@ -379,8 +404,14 @@ def track_routes(
     def media(
         named: str, track_id: TrackFile, request: Request, caller: Asking, context: InContext
     ) -> Response:
-        own_id = own(context, caller.tenant_id, named)
-        return media_of(request, tracks.track_bytes(context, caller.tenant_id, own_id, track_id))
+        tenant_id = caller.tenant_id
+        stored = found(
+            context,
+            tenant_id,
+            named,
+            lambda own: tracks.track_bytes(context, tenant_id, own, track_id),
+        )
+        return media_of(request, stored)
 
     def delete(named: str, track_id: TrackNumber, caller: Asking, context: InContext) -> None:
         own_id = own(context, caller.tenant_id, named)
@@ -404,7 +435,7 @@ def track_routes(
         name=f"get_{noun}_upload",
         description="The track, if all its bytes have arrived; otherwise 404 with `next_byte`.",
         response_model=TrackRecord,
-        responses=NOT_FOUND,
+        responses=answers(*UNMADE),
     )(get)
     get_and_head(
         router,
@@ -428,24 +459,30 @@ def track_routes(
     responses=CREATION,
     dependencies=[Depends(idempotency_key)],
 )
-def create_isobmff_track(
+async def create_isobmff_track(
     new: NewTrack, response: Response, caller: Asking, context: InContext
 ) -> TrackRecord:
     """Announce the bytes of a track; they follow by upload."""
-    own = operations.own_id(context, caller.tenant_id, new.file_id)
-    new = new.model_copy(update={"file_id": own})
-    return announced(context, caller.tenant_id, new, response, f"/isobmff_tracks/{new.file_id}")
+
+    def create(context: ServiceContext) -> tuple[TrackRecord, bool]:
+        own = operations.own_id(context, caller.tenant_id, new.file_id)
+        track = new.model_copy(update={"file_id": own})
+        return tracks.create_track(context, caller.tenant_id, track)
+
+    return await announced(context, response, "/isobmff_tracks/{file_id}", create)
 
 
-@router.get("/isobmff_tracks", responses=NOT_FOUND)
+@router.get("/isobmff_tracks", responses=answers(*UNMADE))
 def list_isobmff_tracks(
     caller: Asking,
     context: InContext,
     file_id: Annotated[str, Depends(_file_of_query)],
 ) -> TrackList:
     """The tracks of a file whose bytes are announced, by their ids."""
-    own = operations.own_id(context, caller.tenant_id, file_id)
-    return tracks.list_tracks(context, caller.tenant_id, own)
+    tenant_id = caller.tenant_id
+    return operations.by_own_id(
+        context, tenant_id, file_id, lambda own: tracks.list_tracks(context, tenant_id, own)
+    )
 
 
 def _with_tracks(context: ServiceContext, tenant_id: str, file_id: str) -> FileWithTracks:
@@ -475,7 +512,12 @@ routes.creation(
 )
 routes.listing(FileList, IsobmffFileStatus, operations.FILES.page)
 routes.by_md5(FileRecord, operations.file_by_md5, description="The file with this md5.")
-routes.record(FileWithTracks, _with_tracks, description="A file and its tracks.")
+routes.record(
+    FileWithTracks,
+    _with_tracks,
+    description="A file and its tracks.",
+    responses=answers(*UNMADE),
+)
 routes.deletion(
     operations.delete_file,
     description="Delete a file, its index, its tracks and their bytes.",

@@ -18,9 +18,9 @@ import fragdex
 from fragdex import Track
 from fragdex.errors import (
     BudgetExceeded,
-    Conflict,
+    BytesMissing,
     InvalidRequest,
-    NotReady,
+    Obstructed,
     RecordNotFound,
     TooLarge,
 )
@@ -92,7 +92,7 @@ def create_track(
     Raises:
         RecordNotFound: this tenant has no such file.
         TooLarge: more bytes than a track may have.
-        Conflict: the track is there with another number of bytes.
+        Obstructed: the track is there with another number of bytes.
     """
     limit = context.settings.max_track_bytes
     if new.byte_size > limit:
@@ -121,7 +121,7 @@ def create_track(
         here = (track.file_id == new.file_id) & (track.track_id == new.track_id)
         existing = connection.execute(_with_upload().where(here)).one()
         if existing.byte_size != new.byte_size:
-            raise Conflict(
+            raise Obstructed(
                 f"track {new.track_id} is there with {existing.byte_size} bytes; delete it first",
                 more={"byte_size": existing.byte_size},
             )
@@ -174,14 +174,14 @@ def track_bytes(
 
     Raises:
         RecordNotFound: this tenant has no such track.
-        NotReady: not all of them are here.
+        BytesMissing: not all of them are here.
     """
     rows = context.database.rows(_BYTES, tenant=tenant_id, file=file_id, track=track_id)
     if not rows:
         raise RecordNotFound(_NOT_FOUND)
     (row,) = rows
     if row.store_key is None:
-        raise NotReady("bytes of this track are missing", more={"state": "uploading"})
+        raise BytesMissing("bytes of this track are missing", more={"state": "uploading"})
     kind = row.type if row.type in ("video", "audio") else "application"
     return StoredBytes(
         row.store_key, row.byte_size, bytes(row.md5), bytes(row.sha256), f"{kind}/mp4"
@@ -195,7 +195,7 @@ def blob_of_track(
 
     Raises:
         RecordNotFound: this tenant has no such file.
-        NotReady: they are not here, or not all of them.
+        BytesMissing: they are not here, or not all of them.
     """
     row = isobmff_tracks.c
     mine = (row.tenant_id == tenant_id) & (row.file_id == file_id) & (row.track_id == track_id)
@@ -205,7 +205,7 @@ def blob_of_track(
     else:
         blob = file_bytes(connection, FILES.row(connection, tenant_id, file_id))
     if blob is None:
-        raise NotReady(f"bytes of track {track_id} are missing", more={"state": "uploading"})
+        raise BytesMissing(f"bytes of track {track_id} are missing", more={"state": "uploading"})
     return blob, own is not None
 
 

@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -20,6 +19,15 @@ from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, Enque
 from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
 
 from fragdex.errors import Unavailable
+from fragdex.record import record
+from fragdex.service.jobs.wakeups import (
+    NET_SECONDS,
+    QUEUE_NET_SECONDS,
+    QueueWatch,
+    WorkSignal,
+    announce,
+    sleep_on,
+)
 from fragdex.service.jobs.work import JOBS, PARENTS, SLICES, WEBHOOKS, JobOptions
 from fragdex.service.logs import REQUEST_ID, explained
 from fragdex.service.records.database import Database
@@ -37,10 +45,31 @@ _TRACE: Final = "~trace"
 # Ids in one query, far below SQLite's bound of 32766 variables.
 _BATCH: Final = 500
 
+
+def _owners(schema: str | None) -> sa.Select[str]:
+    begun = sa.table(
+        "workflow_status", sa.column("executor_id"), sa.column("status"), sa.column("name"),
+        schema=schema,
+    )  # fmt: skip
+    return (
+        sa.select(begun.c.executor_id)
+        # by value, so that the engine's partial index serves
+        .where(begun.c.status == sa.literal_column("'PENDING'"))
+        .where(begun.c.name == WORKFLOW, begun.c.executor_id.is_not(None))
+        .distinct()
+    )
+
+
+_OWNERS: Final = {"sqlite": _owners(None), "postgresql": _owners("dbos")}
+
 Runner = Callable[[str, str, str, Mapping[str, Any], str | None], dict[str, Any]]
 
 SELDOM: Final = 5
 """Polls for jobs to one for work that takes long, or waits for others."""
+# How often the engine may look at what we do not use.
+_UNUSED_SECONDS: Final = 0.25
+# The queue of what the engine takes up again by itself, when a worker starts.
+_RECOVERED: Final = "_dbos_internal_queue"
 # How many jobs of a tenant may wait for their slices, for each that may work.
 _PARENTS: Final = 4
 # How many webhooks of a tenant a process waits for at once: a slow one holds up only its own.
@@ -53,7 +82,7 @@ _LONGEST: Final = 300
 logger = logging.getLogger("fragdex.jobs")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Order:
     """A job or slice to be enqueued.
 
@@ -73,7 +102,7 @@ class Order:
     delay_seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class JobState:
     """What the engine knows of a job; `output` is there once it ended."""
 
@@ -175,6 +204,7 @@ class JobEngine:
         )
         self._launched = False
         self._executor = ""
+        self._watch: QueueWatch | None = None
 
     def enqueue(self, connection: sa.Connection, order: Order, turn: int) -> None:
         """Put an order into its queue, in the caller's transaction. A known id stays as it is.
@@ -240,10 +270,20 @@ class JobEngine:
             ]
         return states
 
+    def owners(self, connection: sa.Connection) -> set[str]:
+        """The executors that have begun work and not ended it; once a second, so by one statement.
+
+        `states` asks the engine, which takes three times as long.
+        """
+        return set(connection.scalars(_OWNERS[connection.dialect.name]))
+
     def resume(self, id: str, queue: str | None) -> None:
         """Put a job that has not ended back into its queue, whoever runs it at this moment."""
         with _answering():
             self._client.resume_workflow(id, queue_name=queue or JOBS)
+            if not _sqlite(self.database):
+                with self.database.engine.begin() as connection:
+                    announce(connection)
 
     def forget(self, before: float, limit: int) -> list[str]:
         """Delete what ended before an epoch second, at most `limit` at once; returns the ids."""
@@ -277,8 +317,12 @@ class JobEngine:
             "log_level": self.options.log_level,
             "enable_otlp": False,
             "use_listen_notify": not _sqlite(self.database),
-            # Its thread sleeps for so long; what ends the process waits for it.
-            "notification_listener_polling_interval_sec": 0.1,
+            # Threads for messages between workflows, which we do not send, sleep for so long;
+            # what ends the process waits for them.
+            "notification_listener_polling_interval_sec": _UNUSED_SECONDS,
+            "notification_coalesce_sec": _UNUSED_SECONDS,
+            # and for schedules, which we do not have
+            "scheduler_polling_interval_sec": 3600.0,
         }
         if self._own_engine is not None:
             config["system_database_engine"] = self._own_engine
@@ -305,11 +349,15 @@ class JobEngine:
                     span.failed(str(ended["problem"].get("error", "ServiceError")))
                 return ended
 
-        DBOS(config=config)
+        engine = DBOS(config=config)
         DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(workflow)
         DBOS.listen_queues([JOBS, PARENTS, SLICES, WEBHOOKS])
         DBOS.launch()
         self._launched = True
+        signal = WorkSignal()
+        for event in engine.background_thread_stop_events:
+            sleep_on(event, signal, QUEUE_NET_SECONDS)
+        sleep_on(engine._background_jobs_stop_event, signal, NET_SECONDS)
         jobs, poll = self.options.job_workers, self.options.poll_seconds
         for queue, workers, of_tenant, every in (
             # A slot that is free stays so until the next poll, and many jobs take no longer.
@@ -326,11 +374,19 @@ class JobEngine:
                 polling_interval_sec=every,
                 on_conflict="always_update",
             )
+        queues = (JOBS, PARENTS, SLICES, WEBHOOKS, _RECOVERED)
+        self._watch = QueueWatch(self.database, signal, queues, poll)
+        self._watch.start()
+        if _sqlite(self.database):
+            self.database.after_write = self._watch.nudge
 
     def destroy(self, grace: float) -> None:
         """Take no more work; wait for runs that are ending. What has not ended stays as begun."""
         if self._launched:
             self._launched = False
+            if self._watch is not None:
+                self.database.after_write = lambda: None
+                self._watch.stop()
             try:
                 is_busy = bool(self.states(status=["PENDING"], executors=[self._executor]))
             except Unavailable:

@@ -24,6 +24,7 @@ from fragdex.errors import (
     Unavailable,
 )
 from fragdex.service.jobs.engine import SELDOM, JobEngine, Order
+from fragdex.service.jobs.wakeups import announce
 from fragdex.service.jobs.work import (
     SLICES,
     Job,
@@ -498,6 +499,7 @@ def enqueue(
         # Of two that order the same at once, the second waits here, and finds it ordered.
         if connection.execute(statement).rowcount:
             engine.enqueue(connection, order, turn + n)
+    announce(connection)
 
 
 class FanOut:

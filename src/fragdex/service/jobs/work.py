@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from fragdex.errors import ConfigError, EngineUnavailable, FragdexError, ServiceError, Unavailable
+from fragdex.errors import (
+    ConfigError,
+    EngineUnavailable,
+    FragdexError,
+    NeverReady,
+    NotReady,
+    ServiceError,
+    Unavailable,
+)
+from fragdex.record import record
 
 JOBS = "jobs"
 """The queue of jobs: each runs on one worker."""
@@ -39,7 +48,7 @@ class SliceFailed(ServiceError):
         self.problem = dict(problem)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class JobOptions:
     """How a process takes part in the work.
 
@@ -47,8 +56,8 @@ class JobOptions:
         data: directory of the lock files that tell processes of one machine apart (SQLite).
         job_workers, slice_workers: runs at once in each worker process. They stand in the
             database: the worker that started last decides for all.
-        poll_seconds: how often each worker polls for new jobs; half as often for slices, a fifth as
-            often for jobs that wait for slices and for deliveries.
+        poll_seconds: how often each worker polls for jobs while some wait; half as often for
+            slices, a fifth as often for jobs that wait for slices and for deliveries.
         heartbeat_seconds, dead_after_seconds: the failure detector's two clocks.
         grace_seconds: how long a stopping process waits for its runs to notice.
         backoff_seconds: pause before the second attempt; doubled for each further one.
@@ -72,7 +81,7 @@ class JobOptions:
     log_level: str = "WARNING"
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Job:
     """One run of a job.
 
@@ -139,7 +148,7 @@ def _no_failure(context: Any, job: Job, problem: Mapping[str, Any]) -> None:
     """Slices have no record of their own: SliceFailed reports to their job."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Work:
     """A function that workers run, registered by a family.
 
@@ -169,6 +178,16 @@ def retryable(error: Exception) -> bool:
         # What the service and the library say about bytes stays true; StoreFull may pass.
         return isinstance(error, Unavailable | OSError)
     return True
+
+
+def not_ready(what: str, status: str) -> NotReady:
+    """The refusal of a result that is not there: it is being made, or will never be.
+
+    >>> not_ready("render", "pending"), not_ready("render", "cancelled")
+    (NotReady('the render is pending'), NeverReady('the render is cancelled'))
+    """
+    kind = NeverReady if status in ("failed", "cancelled") else NotReady
+    return kind(f"the {what} is {status}", more={"state": status})
 
 
 def problem_of(error: Exception) -> dict[str, Any]:

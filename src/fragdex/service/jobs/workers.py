@@ -102,8 +102,8 @@ def dead_owners(database: Database, engine: JobEngine, own: str, seconds: float)
 
     Rows of those that are dead and own nothing are taken away.
     """
-    owners = {state.executor for state in engine.states(status=("PENDING",)) if state.executor}
     with database.read() as connection:
+        owners = engine.owners(connection)
         oldest = database.now(connection) - timedelta(seconds=seconds)
         rows = connection.execute(select(executors.c.id, executors.c.seen_at)).all()
     alive = {row.id for row in rows if row.seen_at >= oldest} | {own}

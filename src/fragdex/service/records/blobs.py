@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from secrets import token_hex
@@ -25,7 +25,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from fragdex.errors import Unavailable
+from fragdex.errors import StoreFull, Unavailable
+from fragdex.record import record
 from fragdex.service.records import tables, trash
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import instant, new_id
@@ -44,7 +45,7 @@ _CACHES = frozenset({DERIVED})
 """Families whose bytes are not requested by name, and end by themselves: a look never fails."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Blob:
     """Bytes in the store."""
 
@@ -54,18 +55,23 @@ class Blob:
     store_key: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StoredBytes:
-    """Where the bytes of a complete file or track are, as answers to HTTP need them."""
+    """Where the bytes of a complete file or track are, as answers to HTTP need them.
+
+    Attributes:
+        content: the bytes themselves, where the store had no room for them.
+    """
 
     store_key: str
     byte_size: int
     md5: bytes
     sha256: bytes
     mime_type: str
+    content: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ComposedOf:
     """What an object is composed of: a tenant's bytes under their key, named by its own record.
 
@@ -401,7 +407,8 @@ def find_derived(
     now = instant()
     # written now and then only: a read is cheaper
     if any(row.expires_at < now + lasts / 2 for row in rows):
-        with database.write() as connection:
+        # a full disk fails nothing that is only read
+        with suppress(StoreFull), database.write() as connection:
             connection.execute(derived_files.update().where(mine).values(expires_at=now + lasts))
     return {
         row.part: StoredBytes(

@@ -9,6 +9,7 @@ between, whatever the time-out: so every transaction takes the write lock at its
 from __future__ import annotations
 
 import copy
+import re
 import sqlite3
 import threading
 import time
@@ -35,6 +36,9 @@ CONNECT_S = 5
 RETRY_S = 2.0
 """When a caller may come again after the database did not answer."""
 
+_LONGEST_REFUSAL = 300
+"""Characters of what the other side said."""
+
 DELETION_GRACE = timedelta(hours=1)
 """How long bytes stay in the store after their last record went, unless it is set otherwise."""
 
@@ -57,7 +61,8 @@ class Database:
     """The database of a context.
 
     Args:
-        url: `sqlite:///PATH` or `postgresql+psycopg://…` (`postgresql://` means the same).
+        url: `sqlite:///PATH` or `postgresql+psycopg://…`; `postgresql://` and `postgres://` mean
+            the same.
         grace: see DELETION_GRACE.
 
     Raises:
@@ -96,6 +101,7 @@ class Database:
             )
         self._writing = threading.Lock() if self.url.get_backend_name() == "sqlite" else None
         self.before_write: Callable[[], object] = lambda: None
+        self.after_write: Callable[[], object] = lambda: None
         self._fast_reads = (
             FastReads(self.url.database or "", self.engine.dialect)
             if self.url.get_backend_name() == "sqlite"
@@ -129,6 +135,7 @@ class Database:
         engine = self._passing if passing else self._remaking if remaking else self.engine
         with self._turn(), self._answering(), engine.begin() as connection:
             yield connection
+        self.after_write()
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -199,7 +206,9 @@ class Database:
             failure = _meaning(error, away) if isinstance(error, DBAPIError) else away
             if failure is None:
                 raise
-            failure.add_note(self.url.render_as_string(hide_password=True))
+            # for operators alone: answers do not show it
+            said = " ".join(str(getattr(error, "orig", None) or error).split())[:_LONGEST_REFUSAL]
+            failure.add_note(f"{self.url.render_as_string(hide_password=True)}: {said}")
             raise failure from error
 
     def now(self, connection: Connection) -> datetime:
@@ -231,7 +240,8 @@ def insert(connection: Connection, table: sa.Table) -> sqlite.Insert | postgresq
 
 def _url(text: str) -> URL:
     try:
-        url = make_url(text)
+        # as libpq takes it, and many providers write it
+        url = make_url(re.sub("^postgres://", "postgresql://", text))
     except ArgumentError:
         raise ConfigError("database_url cannot be read", expected="sqlite:///PATH") from None
     name = url.get_backend_name()

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from fragdex.record import record
 from fragdex.service.records import blobs, tables, trash
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import first_id, instant
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Holder:
     """What hangs on a record of a family, in addition to rows that the database deletes with it.
 

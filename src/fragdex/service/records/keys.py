@@ -13,14 +13,14 @@ import math
 import re
 import secrets as randomness
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.errors import Conflict, InvalidRequest, RecordNotFound, Unauthenticated
+from fragdex.errors import InvalidRequest, Obstructed, RecordNotFound, Unauthenticated
+from fragdex.record import record
 from fragdex.service.records import tables
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.identifiers import first_id, instant, new_id
@@ -42,7 +42,7 @@ _API_KEYS = "api-keys"
 KEY_OVER = "the time of this key, or of its secret before a rotation, is over"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Key:
     """Whose a request is: the id of the key and of its tenant.
 
@@ -103,7 +103,7 @@ def add_key(
 
     Raises:
         InvalidRequest: no such scope.
-        Conflict: the tenant has MOST_KEYS.
+        Obstructed: the tenant has MOST_KEYS.
     """
     _need_scope(scope)
     # hexadecimal: no underscore in it, which parts the secret from the id
@@ -116,7 +116,7 @@ def add_key(
     with database.write() as connection:
         lock_tenant(connection, tenant_id)
         if len(connection.scalars(living.limit(MOST_KEYS)).all()) >= MOST_KEYS:
-            raise Conflict(
+            raise Obstructed(
                 f"a tenant has {MOST_KEYS} keys at most",
                 more={"limit": MOST_KEYS},
                 advice="revoke one that is not needed",
@@ -181,7 +181,7 @@ def revoke_key(database: Database, key_id: str, tenant_id: str | None = None) ->
 
     Raises:
         RecordNotFound: there is no such key.
-        Conflict: it is the last key with the scope `admin` that opens anything.
+        Obstructed: it is the last key with the scope `admin` that opens anything.
     """
     table = tables.keys
     with database.write() as connection:
@@ -301,13 +301,13 @@ def _need_other_admin(connection: Connection, tenant_id: str, key_id: str) -> No
     lock_tenant(connection, tenant_id)
     admins = sa.select(row.id).where(row.tenant_id == tenant_id, row.scope == ADMIN, _opens())
     if connection.scalars(admins.limit(2)).all() == [key_id]:
-        raise Conflict(
+        raise Obstructed(
             "this is the last key with the scope admin",
             advice="create another one first; or `fragdex key revoke`, where the service runs",
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ListedKey:
     """A key without its secret.
 

@@ -10,7 +10,6 @@ import base64
 import re
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -18,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex.errors import InvalidRequest
+from fragdex.record import record
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
@@ -31,7 +31,7 @@ CURSOR = "[A-Za-z0-9_-]{21}[AQgw]"
 _CURSOR = re.compile(CURSOR)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RowPage:
     """Some rows of a list.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -12,6 +12,7 @@ from sqlalchemy.engine import Row
 
 from fragdex import ByteRange
 from fragdex.errors import SourceError, SourceNotFound, SourceUnavailable
+from fragdex.record import record
 from fragdex.service.records import tables
 from fragdex.service.records.database import Database
 from fragdex.service.records.deletion import FAMILIES
@@ -20,7 +21,7 @@ from fragdex.service.store.contract import Store
 _BATCH: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fault:
     """An object that is not as the records say.
 
@@ -35,7 +36,7 @@ class Fault:
     reason: str
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class StoreCheck:
     """What was found.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
@@ -12,6 +11,7 @@ from pydantic import ByteSize, Field, TypeAdapter, ValidationError
 from sqlalchemy.engine import Connection
 
 from fragdex.errors import InvalidRequest, QuotaExceeded, RecordNotFound
+from fragdex.record import record
 from fragdex.service.records.database import Database
 from fragdex.service.records.identifiers import instant, rfc3339
 from fragdex.service.records.tables import blobs, keys, metadata, tenants, uploads
@@ -34,7 +34,7 @@ _LEAST_ROW_BYTES: Final = 1 << 20
 _COUNTED: Final = [table.c for table in metadata.sorted_tables if "row_bytes" in table.c]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TenantLimits:
     """What one tenant may use; None: no limit of its own, the settings decide.
 

@@ -11,9 +11,10 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.errors import Conflict, NotReady, RecordNotFound, TooLarge
+from fragdex.errors import Finished, RecordNotFound, TooLarge
 from fragdex.rendering.archives import Contents, examine
 from fragdex.service.context import ServiceContext
+from fragdex.service.jobs.work import not_ready
 from fragdex.service.outbox import emit
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.blobs import StoredBytes
@@ -42,8 +43,8 @@ from fragdex.service.uploads.model import Arrival, Arrived, Progress, Target
 from fragdex.service.uploads.operations import begin, no_bytes, state
 
 _RENDER = renders.c
-_WHY_GIVEN_UP: Final = {"error": "Conflict", "detail": "its page did not come in time"}
-_WHY_CANCELLED: Final = {"error": "Conflict", "detail": "the render was cancelled"}
+_WHY_GIVEN_UP: Final = {"error": "NeverReady", "detail": "its page did not come in time"}
+_WHY_CANCELLED: Final = {"error": "NeverReady", "detail": "the render was cancelled"}
 
 
 def create_render(context: ServiceContext, tenant_id: str, new: NewRender) -> RenderRecord:
@@ -137,7 +138,7 @@ def open_upload(
 
     Raises:
         RecordNotFound: this tenant has no such render.
-        Conflict: it has its page already, or is over.
+        Finished: it has its page already, or is over.
         TooLarge: more bytes than a site may have.
     """
     limit = context.settings.max_render_upload_bytes
@@ -171,7 +172,7 @@ def _announced(
         if known is not None and start > 0:
             return True  # of a file of another size: the upload says so
         if row.status != RenderStatus.CREATED:
-            raise Conflict("the render has its page already", more={"state": row.status})
+            raise Finished("the render has its page already", more={"state": row.status})
         deletion.forget_upload(connection, FAMILY, render_id)
         how = arrival(context)
         begin(context, connection, tenant_id, FAMILY, render_id, byte_size, None, how, empty)
@@ -228,12 +229,12 @@ def cancel_render(context: ServiceContext, tenant_id: str, render_id: str) -> Re
 
     Raises:
         RecordNotFound: this tenant has none of this id.
-        Conflict: it is complete, or failed.
+        Finished: it is complete, or failed.
     """
     with context.database.write() as connection:
         row = RENDERS.row(connection, tenant_id, render_id, lock=True)
         if row.status in (RenderStatus.COMPLETE, RenderStatus.FAILED):
-            raise Conflict(f"the render is {row.status}", more={"state": row.status})
+            raise Finished(f"the render is {row.status}", more={"state": row.status})
         if row.status != RenderStatus.CANCELLED:
             values = {
                 "status": RenderStatus.CANCELLED,
@@ -326,7 +327,7 @@ def result_of(context: ServiceContext, tenant_id: str, render_id: str, suffix: s
         if suffix not in ("mp4", own):
             raise RecordNotFound(f"the result of this render is {own}")
         if row.status != RenderStatus.COMPLETE:
-            raise NotReady(f"the render is {row.status}", more={"state": row.status})
+            raise not_ready("render", row.status)
         blob = blobs.used_by(connection, tenant_id, FAMILY, result_name(render_id))
     if blob is None:
         raise RecordNotFound("the result has been deleted")

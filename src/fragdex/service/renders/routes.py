@@ -10,7 +10,7 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Response
 
 from fragdex.errors import (
-    Conflict,
+    Finished,
     FragdexError,
     InvalidRequest,
     NotReady,
@@ -50,6 +50,7 @@ from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX, ApiRoute, api_router, get_and_head
+from fragdex.service.web.threads import asks_store, run_by_records
 
 # A character of html may take so many bytes in JSON.
 _ESCAPED: Final = 6
@@ -77,6 +78,7 @@ NOTHING_SAID: Final = NewRender.model_construct()
     responses=answers(TooLarge),
     dependencies=[Depends(idempotency_key)],
 )
+@asks_store
 def create_render(
     response: Response, caller: Asking, context: InContext, new: NewRender = NOTHING_SAID
 ) -> RenderRecord:
@@ -95,6 +97,7 @@ def create_render(
     responses=answers(TooLarge),
     dependencies=[Depends(idempotency_key)],
 )
+@asks_store
 def create_render_batch(caller: Asking, context: InContext, new: NewRenderBatch) -> RenderBatch:
     """Render a page once for each row, with the row as `window.fragdex.data`.
 
@@ -113,7 +116,7 @@ routes.by_md5(
     "/renders/{id}/upload",
     status_code=201,
     responses={
-        **answers(Conflict, *REFUSALS),
+        **answers(Finished, *REFUSALS),
         202: {"model": RenderRecord, "description": "Bytes are missing"},
     },
     openapi_extra=BODY,
@@ -129,7 +132,9 @@ async def upload_render(
     try:
         size, start = _announced(request, context.settings)
         if size is not None:
-            await run_sync(operations.open_upload, context, tenant_id, id, size, start)
+            await run_by_records(
+                context, lambda c: operations.open_upload(c, tenant_id, id, size, start)
+            )
         else:
             await run_sync(RENDERS.get, context, tenant_id, id)
     except FragdexError:
@@ -169,7 +174,7 @@ def get_render_progress(
     return progress_of(request, context, caller.tenant_id, id, after, progress, counted)
 
 
-@router.post("/renders/{id}/cancel", responses=answers(RecordNotFound, Conflict))
+@router.post("/renders/{id}/cancel", responses=answers(RecordNotFound, Finished))
 def cancel_render(id: RecordId, caller: Asking, context: InContext) -> RenderRecord:
     """Cancel a render; its browsers stop within seconds. 409 if it is complete or failed."""
     return operations.cancel_render(context, caller.tenant_id, id)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from sqlalchemy.engine import Connection, Row
 import fragdex
 from fragdex.digest import Digest
 from fragdex.errors import BrowserGone, EngineUnavailable, PageFailed, Unavailable
+from fragdex.record import record
 from fragdex.rendering.browser.finding import find_engine, need_supported, version_of
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.plan import (
@@ -58,7 +59,7 @@ from fragdex.service.renders.slices import draw_alone, part, stored, view_of, wo
 from fragdex.service.renders.workspaces import RenderWorkspace, Workspaces
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Result:
     """Bytes of the store that no record names yet."""
 

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -26,6 +26,7 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.byterange import ByteRange, content_range, parse_range
 from fragdex.errors import RecordNotFound, TooLarge, Unavailable, Unprocessable
+from fragdex.record import record
 from fragdex.rendering.archives import Bounds, unpack
 from fragdex.rendering.browser.model import Limits
 from fragdex.rendering.pool import ChildPool, PageSource
@@ -78,7 +79,7 @@ _KINDS: Final = {"video": "video/mp4", "audio": "audio/mp4"}
 _AS_JSON: Final = "json "
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _StoredFile:
     """Bytes of the store that answer."""
 
@@ -336,7 +337,7 @@ class ResourceFetcher:
         return answer
 
 
-@dataclass(slots=True, kw_only=True)
+@record(slots=True, kw_only=True)
 class RenderWorkspace(PageSource):
     """A render, ready to be worked on in this process."""
 
@@ -362,7 +363,7 @@ def bounds_of(context: ServiceContext) -> Bounds:
     return Bounds(context.settings.max_unpacked_bytes, context.settings.max_unpacked_files)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Entry:
     """A render that this process works on; `users` counts those who wait for it as well."""
 

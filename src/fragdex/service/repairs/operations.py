@@ -11,7 +11,10 @@ from pydantic import Field
 from sqlalchemy.engine import Connection, Row
 from typing_extensions import TypeAliasType
 
-from fragdex.errors import Conflict, InvalidRequest
+from fragdex.errors import (
+    BytesMissing,
+    InvalidRequest,
+)
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
@@ -121,7 +124,7 @@ def repair_file(
 
     Raises:
         RecordNotFound: this tenant has no such file.
-        Conflict: bytes of it are missing, or were deleted.
+        BytesMissing: bytes of it are missing, or were deleted.
         Unprocessable: it is known to be no media file.
         InvalidRequest: the good file cannot be used.
         TooManyRequests: too many jobs of the tenant are in progress.
@@ -132,7 +135,7 @@ def repair_file(
         row = UNPROCESSED.row(connection, tenant_id, file_id, lock=True)
         ensure_media(connection, row)
         if blobs.used_by(connection, tenant_id, FAMILY, file_id) is None:
-            raise Conflict(
+            raise BytesMissing(
                 "only the tracks of this file were kept, and they cannot be repaired",
                 advice="send the file again",
             )
@@ -170,6 +173,25 @@ def _known(connection: Connection, file_id: str, wanted: dict[str, Any]) -> str 
             going = row.completed_at is None or connection.execute(there).first() is not None
             return str(row.id) if going else None
     return None
+
+
+def repairs_of(
+    context: ServiceContext,
+    tenant_id: str,
+    file_id: str,
+    limit: int,
+    cursor: str | None,
+    status: RepairStatus | None,
+) -> RepairList:
+    """One page of the repairs of a file, newest first.
+
+    Raises:
+        RecordNotFound: this tenant has no such file.
+        InvalidRequest: a limit out of bounds, or no cursor of ours.
+    """
+    with context.database.read() as connection:
+        UNPROCESSED.row(connection, tenant_id, file_id)
+    return REPAIRS.page(context, tenant_id, limit, cursor, status, _ROW.file_id == file_id)
 
 
 def delete_repair(context: ServiceContext, tenant_id: str, repair_id: str) -> None:

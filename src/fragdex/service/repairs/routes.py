@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Body, Depends, Response
+from fastapi import Body, Depends, Query, Response
 
-from fragdex.errors import Conflict, InvalidRequest, RecordNotFound, Unprocessable
+from fragdex.errors import (
+    BytesMissing,
+    InvalidRequest,
+    RecordNotFound,
+    Unprocessable,
+)
+from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.repairs import operations
 from fragdex.service.repairs.operations import (
     REPAIRS,
@@ -16,9 +22,9 @@ from fragdex.service.repairs.operations import (
     RepairStatus,
 )
 from fragdex.service.unprocessed.records import whole
-from fragdex.service.uploads.family import Family
+from fragdex.service.uploads.family import NOT_FOUND, Family
 from fragdex.service.web.auth import Asking, InContext
-from fragdex.service.web.fields import RecordId
+from fragdex.service.web.fields import Cursor, Limit, RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.routing import PREFIX, api_router
@@ -34,7 +40,7 @@ routes = Family(router, "/repairs", "repair")
 @router.post(
     "/files/{id}/repair",
     status_code=201,
-    responses={**answers(RecordNotFound, Conflict, InvalidRequest, Unprocessable), **GOING},
+    responses={**answers(RecordNotFound, BytesMissing, InvalidRequest, Unprocessable), **GOING},
     dependencies=[Depends(idempotency_key)],
 )
 def repair_file(
@@ -55,6 +61,19 @@ def repair_file(
         response.status_code = 200
     response.headers["Location"] = f"{PREFIX}/repairs/{record.id}"
     return record
+
+
+@router.get("/files/{id}/repairs", responses=NOT_FOUND)
+def list_file_repairs(
+    id: RecordId,
+    caller: Asking,
+    context: InContext,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+    status: Annotated[RepairStatus | None, Query(description="only those")] = None,
+) -> RepairList:
+    """Repairs of a file, newest first."""
+    return operations.repairs_of(context, caller.tenant_id, id, limit, cursor, status)
 
 
 routes.listing(RepairList, RepairStatus, REPAIRS.page)

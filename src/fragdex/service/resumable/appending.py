@@ -21,7 +21,13 @@ from typing import IO, Final
 from anyio.to_thread import run_sync
 from fastapi import Request
 
-from fragdex.errors import ChecksumMismatch, FragdexError, Unprocessable, UploadBusy
+from fragdex.errors import (
+    ChecksumMismatch,
+    FragdexError,
+    Superseded,
+    Unprocessable,
+    UploadBusy,
+)
 from fragdex.service.context import ServiceContext
 from fragdex.service.resumable import operations
 from fragdex.service.resumable.operations import Checksum, ResumableUpload
@@ -77,7 +83,7 @@ class RunningUpload:
             if piece is None:
                 return
             yield piece
-        raise UploadBusy("a later request of this upload took the place of this one")
+        raise Superseded("a later request of this upload took the place of this one")
 
 
 class RunningUploads:

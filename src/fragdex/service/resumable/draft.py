@@ -50,6 +50,7 @@ from fragdex.service.web.fields import RecordId
 from fragdex.service.web.prefix import public_path
 from fragdex.service.web.problems import answers, problem_of, row_of
 from fragdex.service.web.routing import PREFIX, ApiRoute, Handler, api_router
+from fragdex.service.web.threads import run_by_records
 
 CONTENT_TYPE: Final = "application/partial-upload"
 ALGORITHMS: Final = {"sha-512": ("sha512", 64), "sha-256": ("sha256", 32)}
@@ -269,7 +270,7 @@ router = api_router("resumable uploads", UploadRoute)
 @router.options(PATH, include_in_schema=False, response_class=Response)
 @router.options(f"{PATH}/{{id}}", include_in_schema=False, response_class=Response)
 def get_upload_abilities(context: InContext) -> Response:
-    """Which limits there are, and that appending is spoken here."""
+    """Which limits there are, and that appending is supported."""
     return Response(
         status_code=204,
         headers={"Accept-Patch": CONTENT_TYPE, "Upload-Limit": limits_of(context)},
@@ -308,7 +309,7 @@ async def create_upload(request: Request, caller: Asking, context: InContext) ->
     if (md5 := md5_of(sent.get("repr-digest"))) is not None:
         known["md5"] = md5
     begun = partial(operations.begin, metadata=None)
-    upload_id = await run_sync(begun, context, tenant_id, length, known)
+    upload_id = await run_by_records(context, lambda c: begun(c, tenant_id, length, known))
     await running_of(request).supersede(upload_id)
     upload = await run_sync(operations.find, context, tenant_id, upload_id)
     place, limit = f"{PREFIX}{PATH}/{upload.id}", limits_of(context, upload=upload)
@@ -518,5 +519,5 @@ async def _final(context: ServiceContext, tenant_id: str, upload: ResumableUploa
 async def _record(
     context: ServiceContext, tenant_id: str, upload: ResumableUpload, headers: dict[str, str]
 ) -> Response:
-    record = await run_sync(files.file_by_id, context, tenant_id, upload.id)
+    record = await run_by_records(context, lambda c: files.file_by_id(c, tenant_id, upload.id))
     return Response(record.model_dump_json(), 201, headers, media_type="application/json")

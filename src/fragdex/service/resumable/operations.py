@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -12,7 +11,12 @@ from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
 from fragdex import ByteRange
-from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
+from fragdex.errors import (
+    BytesMissing,
+    InvalidRequest,
+    RecordNotFound,
+)
+from fragdex.record import record
 from fragdex.service.captions import type_of as captions_of
 from fragdex.service.context import ServiceContext
 from fragdex.service.files import operations as files
@@ -44,7 +48,7 @@ PARTS: FileRepository[dict[str, Any], _Parts] = FileRepository(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Checksum:
     """What the bytes of a request must hash to, by a function of hashlib."""
 
@@ -52,7 +56,7 @@ class Checksum:
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ResumableUpload:
     """An upload that continues where it ended, by whatever protocol.
 
@@ -171,7 +175,7 @@ def concatenate(
 
     Raises:
         RecordNotFound: this tenant has no such part.
-        Conflict: bytes of a part are missing.
+        BytesMissing: bytes of a part are missing.
         and as `begin`, and as an upload that ends.
     """
     parts = [_complete_part(context, tenant_id, one) for one in part_ids]
@@ -289,7 +293,7 @@ def _complete_part(context: ServiceContext, tenant_id: str, part_id: str) -> Sto
     if row.concat != "partial":
         raise RecordNotFound("there is no such part")
     if row.completed_at is None:
-        raise Conflict("bytes of a part are missing", more={"part": part_id})
+        raise BytesMissing("bytes of a part are missing", more={"part": part_id})
     return PARTS.stored(context, tenant_id, part_id)
 
 

@@ -9,7 +9,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import partial
@@ -20,6 +19,7 @@ from fastapi import Request, Response
 from starlette.responses import Response as Answer
 
 from fragdex.errors import FragdexError, InvalidRequest, TooLarge, UnsupportedVersion, UploadGap
+from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.resumable import operations
 from fragdex.service.resumable.appending import append
@@ -30,6 +30,7 @@ from fragdex.service.web.bodies import content_length, need_content_type
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.problems import problem_of
 from fragdex.service.web.routing import PREFIX, ApiRoute, Handler, api_router
+from fragdex.service.web.threads import run_at_store, run_by_records
 
 VERSION: Final = "1.0.0"
 EXTENSIONS: Final = (
@@ -54,7 +55,7 @@ MOST_PARTS: Final = 1000
 _KEY = re.compile(r"[^\s,]+")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Concatenation:
     """A part of an upload (`partial`), or what several parts make; their ids in order."""
 
@@ -203,7 +204,7 @@ def _need_version(request: Request) -> None:
 
 @router.options(PATH, **hidden)
 def get_tus_abilities(context: InContext) -> Response:
-    """What of the protocol is spoken here."""
+    """What of the protocol is supported."""
     headers = {
         "Tus-Version": VERSION,
         "Tus-Extension": ",".join(EXTENSIONS),
@@ -221,7 +222,7 @@ async def create_tus_upload(request: Request, caller: Asking, context: InContext
     known, wanted = parse_metadata(metadata), parse_concat(concat)
     tenant_id = caller.tenant_id
     if wanted is not None and not wanted.partial:
-        upload_id = await run_sync(
+        upload_id = await run_at_store(
             partial(operations.concatenate, metadata=metadata, concat=concat or ""),
             context, tenant_id, wanted.parts, known,
         )  # fmt: skip
@@ -233,10 +234,10 @@ async def create_tus_upload(request: Request, caller: Asking, context: InContext
         size = parse_number("Upload-Length", sent.get("upload-length"))
         if wanted is not None:
             begun = partial(operations.begin_part, metadata=metadata)
-            upload_id = await run_sync(begun, context, tenant_id, size)
+            upload_id = await run_by_records(context, lambda c: begun(c, tenant_id, size))
         else:
             begun = partial(operations.begin, metadata=metadata)
-            upload_id = await run_sync(begun, context, tenant_id, size, known)
+            upload_id = await run_by_records(context, lambda c: begun(c, tenant_id, size, known))
     upload = await run_sync(operations.find, context, tenant_id, upload_id)
     if upload.next_byte < upload.byte_size and _has_bytes(request) and upload.next_byte == 0:
         upload = await _receive(request, context, tenant_id, upload, 0)

@@ -17,7 +17,6 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from fragdex.errors import InvalidRange, SourceError
 from fragdex.fragments.table import Int64
 from fragdex.lru_cache import LRUCache
 from fragdex.muxing.view import Block, Scattered, SourceRange, Sources, View
+from fragdex.record import record
 from fragdex.seeking.origin import FileInfo
 from fragdex.service.store.contract import PIECE_BYTES, DirectParts, Draft, Store, local_copy
 
@@ -134,6 +134,15 @@ class ComposingStore:
         """Where the object lies on the local disk; None for one that is composed."""
         return None if is_composed(key) else self.plain.path(key)
 
+    def file_of(self, key: str) -> ComposedFile | None:
+        """The file of the local disk that a composed object has its bytes of.
+
+        None: it is not composed, it is elsewhere, or its record was not read yet.
+        """
+        opened = self._opened.get(key) if is_composed(key) else None
+        path = None if opened is None else self.plain.path(opened[0].source_key)
+        return None if opened is None or path is None else ComposedFile(path, *opened)
+
     def sweep_temporary(self) -> int:
         """Remove what killed processes left half written; returns how many files."""
         return self.plain.sweep_temporary()
@@ -187,6 +196,39 @@ class ComposingStore:
         return opened
 
 
+@record(frozen=True, slots=True)
+class ComposedFile:
+    """A file of the local disk of which, and of made bytes, an object consists."""
+
+    path: Path
+    _composition: Composition
+    _view: View
+
+    @property
+    def size(self) -> int:
+        """Bytes that the file has to have."""
+        return self._composition.source_size
+
+    def parts(self, wanted: ByteRange, most: int) -> list[bytes | ByteRange] | None:
+        """What a range of the object consists of: made bytes, and ranges of the file.
+
+        None: there are more than `most`.
+        """
+        parts: list[bytes | ByteRange] = []
+        for block in self._view.blocks(wanted):
+            if len(parts) + (len(block.size) if isinstance(block, Scattered) else 1) > most:
+                return None
+            if isinstance(block, bytes):
+                parts.append(block)
+            elif isinstance(block, SourceRange):
+                parts.append(block.range)
+            elif isinstance(block, Scattered):
+                parts += [part.range for part in block.parts()]
+            else:
+                return None
+        return parts
+
+
 class _ComposedSource(Source):
     """Reads of a composed object; `whole` is the one that it is composed of, and closed with it."""
 
@@ -219,7 +261,7 @@ _LARGEST: Final = 1 << 48
 """Bytes of the other object: sums of as many ranges as a record holds stay inside an int64."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Composition:
     """What an object consists of: blocks of made bytes, each followed by ranges of another object.
 

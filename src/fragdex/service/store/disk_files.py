@@ -15,11 +15,11 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fragdex.errors import FragdexError, SourceNotFound, StoreFull, Unavailable
+from fragdex.record import record
 
 if TYPE_CHECKING:
     from fragdex.service.config import Settings
@@ -99,7 +99,7 @@ def flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Modes:
     """Who may read new files, whatever the process's umask is."""
 

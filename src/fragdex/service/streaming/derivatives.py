@@ -1,11 +1,14 @@
 """Pictures and waveforms of films: found in the store, or made in a process and cached there.
 
-A few are made at once, tenants in turns; who waits holds no thread.
+A few are made at once, tenants in turns; who waits holds no thread. What the store has no room for
+is answered from memory, to those who wait for it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,7 +18,7 @@ from typing import Any, Final
 from anyio.to_thread import run_sync
 
 from fragdex.decoding.pictures import nearest_sync
-from fragdex.errors import RecordNotFound, Unavailable
+from fragdex.errors import RecordNotFound, StoreFull, Unavailable
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import run_in_child
@@ -24,7 +27,9 @@ from fragdex.service.records import blobs
 from fragdex.service.records.blobs import Blob, StoredBytes
 from fragdex.service.streaming import child
 from fragdex.service.streaming.titles import Playable, StoredMedium
+from fragdex.service.web.threads import run_at_store
 
+log = logging.getLogger("fragdex.service")
 _VERSION: Final = 1
 """Grows with each change of the results."""
 Make = Callable[..., dict[str, Any]]
@@ -34,7 +39,7 @@ class Derivatives:
     """What is being made, by recipe, so that concurrent requests wait for one; of one loop."""
 
     def __init__(self) -> None:
-        self._making: dict[tuple[str, bytes, str], asyncio.Task[None]] = {}
+        self._making: dict[tuple[str, bytes, str], asyncio.Task[dict[str, StoredBytes]]] = {}
 
     async def parts(
         self, context: ServiceContext, tenant_id: str, medium: StoredMedium, do: Make, **how: Any
@@ -58,13 +63,15 @@ class Derivatives:
             self._making[key] = making
             making.add_done_callback(lambda done: self._over(key, done))
         # who goes away leaves the others their picture
-        await asyncio.shield(making)
+        unstored = await asyncio.shield(making)
+        if unstored:
+            return unstored
         cached = await run_sync(_find, context, tenant_id, blob, recipe)
         if not cached:
             raise RecordNotFound("the file was deleted meanwhile")
         return cached
 
-    def _over(self, key: Any, done: asyncio.Task[None]) -> None:
+    def _over(self, key: Any, done: asyncio.Task[Any]) -> None:
         del self._making[key]
         if not done.cancelled():
             done.exception()  # whoever asked may be gone
@@ -88,9 +95,9 @@ async def _make(
     recipe: str,
     do: Make,
     how: dict[str, Any],
-) -> None:
+) -> dict[str, StoredBytes]:
     async with context.part(DecodingTurns).turn(tenant_id):
-        await run_sync(_made, context, tenant_id, medium, recipe, do, how)
+        return await run_at_store(_made, context, tenant_id, medium, recipe, do, how)
 
 
 def _made(
@@ -100,27 +107,42 @@ def _made(
     recipe: str,
     do: Make,
     how: dict[str, Any],
-) -> None:
+) -> dict[str, StoredBytes]:
+    """Make and cache them; returned are those of a cache without room, else nothing."""
     with OwnFolder() as folder, medium.index() as lent:
         answer = run_in_child(
             medium.opened, medium.size, do,
             taken=folder, lent=[lent.fileno()], **how,
         )  # fmt: skip
-        written = {
-            name: (
-                blobs.write_file(context.database, context.store, tenant_id, folder / name),
-                answer["types"][name],
-            )
-            for name in answer["files"]
-        }
-    blobs.keep_derived(
-        context.database, tenant_id, medium.blob.sha256, recipe, written, cached_for(context)
-    )
+        try:
+            written = {
+                name: (
+                    blobs.write_file(context.database, context.store, tenant_id, folder / name),
+                    answer["types"][name],
+                )
+                for name in answer["files"]
+            }
+            blobs.keep_derived(
+                context.database, tenant_id, medium.blob.sha256, recipe, written,
+                cached_for(context),
+            )  # fmt: skip
+        except StoreFull as error:
+            log.warning("%s is not cached: %s", do.__name__, error)
+            return {
+                name: _in_memory((folder / name).read_bytes(), answer["types"][name])
+                for name in answer["files"]
+            }
+    return {}
+
+
+def _in_memory(data: bytes, media_type: str) -> StoredBytes:
+    md5, sha256 = hashlib.md5(data, usedforsecurity=False), hashlib.sha256(data)
+    return StoredBytes("", len(data), md5.digest(), sha256.digest(), media_type, data)
 
 
 async def thumbnail(
-    context: ServiceContext, tenant_id: str, title: Playable, time: float, form: str, exact: bool,
-    **size: Any,
+    context: ServiceContext, tenant_id: str, title: Playable, time: Fraction, form: str,
+    exact: bool, **size: Any,
 ) -> StoredBytes:  # fmt: skip
     """The picture of a moment.
 
@@ -132,26 +154,25 @@ async def thumbnail(
     Raises: TrackNotFound, and as `Derivatives.parts`.
     """
     medium = title.medium("video")
-    moment = Fraction(str(time))
     if not exact:
         # moments that show one picture are one recipe
-        moment = nearest_sync(medium.track, moment).time.fraction
+        time = nearest_sync(medium.track, time).time.fraction
     parts = await context.part(Derivatives).parts(
         context, tenant_id, medium, child.picture,
-        time=str(moment), exact=exact, format=form, track=medium.track.id, **size,
+        time=str(time), exact=exact, format=form, track=medium.track.id, **size,
     )  # fmt: skip
     return parts["picture"]
 
 
 async def storyboard(
-    context: ServiceContext, tenant_id: str, title: Playable, every: float, width: int,
+    context: ServiceContext, tenant_id: str, title: Playable, every: Fraction, width: int,
     columns: int, rows: int,
 ) -> dict[str, StoredBytes]:  # fmt: skip
     """Sheets of small pictures, by their numbers, and their WebVTT as `vtt`; as `thumbnail`."""
     medium = title.medium("video")
     return await context.part(Derivatives).parts(
         context, tenant_id, medium, child.sheets,
-        every=str(Fraction(str(every))), width=width, columns=columns, rows=rows,
+        every=str(every), width=width, columns=columns, rows=rows,
         track=medium.track.id,
     )  # fmt: skip
 

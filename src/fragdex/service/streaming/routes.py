@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 from urllib.parse import quote
 
-from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import Field
+from starlette.responses import PlainTextResponse
 
 from fragdex.byterange import ByteRange
 from fragdex.decoding.picture_files import FORMATS, media_type
@@ -23,6 +24,7 @@ from fragdex.errors import (
     InexactIndex,
     InvalidRequest,
     LimitExceeded,
+    MediaUnavailable,
     NoSyncSample,
     NotReady,
     RecordNotFound,
@@ -34,13 +36,16 @@ from fragdex.errors import (
     Unprocessable,
 )
 from fragdex.muxing.view import View
-from fragdex.packaging.package import MANIFEST
+from fragdex.origin.waiting import Directives, HlsSkip
+from fragdex.packaging.playlists import CLOCK, MANIFEST, utc
 from fragdex.packaging.renditions import Rendition
 from fragdex.service.context import ServiceContext
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.isobmff.operations import by_own_id
 from fragdex.service.records.blobs import StoredBytes, used_by
 from fragdex.service.streaming import derivatives
+from fragdex.service.streaming.arriving import ArrivingTitle
+from fragdex.service.streaming.arriving_answers import BYTES, ArrivingFiles
 from fragdex.service.streaming.titles import (
     SCRUB,
     Playable,
@@ -50,6 +55,8 @@ from fragdex.service.streaming.titles import (
     StoredTitle,
     Texts,
     media_of_file,
+    media_of_tracks,
+    media_of_upload,
     original_of_file,
     title_of,
 )
@@ -57,16 +64,19 @@ from fragdex.service.unprocessed.records import FAMILY as VIDEOS
 from fragdex.service.web.auth import Asking, InContext, bearer_of, own_origin
 from fragdex.service.web.fields import NO_NUL, ApiModel, RecordId, record_id
 from fragdex.service.web.prefix import public_path
-from fragdex.service.web.problems import HTTP, answers, problem
+from fragdex.service.web.problems import HTTP, UNMADE, answers, problem
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX, FastPath, api_router, with_fast_path
+from fragdex.service.web.threads import asks_store, iterated_at_store, run_at_store
 from fragdex.serving.answers import answer, decides
 
-BYTES: Final = "private, max-age=3600"
 LISTS: Final = "private, no-cache"
 """Playlists list what exists now; their entity tags say whether it changed."""
 _HLS_ADDRESS: Final = re.compile(rb'URI="([^"]+)"|^([^#\r\n].*)$', re.MULTILINE)
-_DASH_ADDRESS: Final = re.compile(rb'(media|initialization)="([^"]+)"')
+_DASH_ADDRESS: Final = re.compile(
+    rb'(?:(?:media|initialization)="|value="(?=(?:%s|%s)"))([^"]+)'
+    % (re.escape(CLOCK.encode()), re.escape(MANIFEST.encode()))
+)
 
 
 def view_response(
@@ -84,7 +94,8 @@ def view_response(
     Raises:
         FragdexError: a source cannot be read, or is not what it was.
     """
-    response = answer(view, request.headers, request.method, opened, {"Cache-Control": cache})
+    fields = {"Cache-Control": cache}
+    response = answer(view, request.headers, request.method, opened, fields, iterated_at_store)
     if response.status_code == 412:
         detail = f"the entity tag is {view.etag} now"
         return problem(HTTP[412], detail, headers={"ETag": view.etag})
@@ -115,7 +126,7 @@ def with_token(view: View, token: str | None) -> View:
     if "mpegurl" in view.media_type:
         text = _HLS_ADDRESS.sub(hls, text)
     else:
-        text = _DASH_ADDRESS.sub(lambda one: b'%s="%s"' % (one[1], _marked(one[2], mark)), text)
+        text = _DASH_ADDRESS.sub(lambda one: one[0] + _marked(one[1], mark)[len(one[1]) :], text)
     return View(view.media_type, (), [view.etag, token], [len(text)], lambda _: [text])
 
 
@@ -128,9 +139,11 @@ router = api_router("streaming")
 Find = Callable[[ServiceContext, str, str], Playable]
 """The title of a record of a tenant; raises RecordNotFound, NotReady, FragdexError."""
 
+Wait = Callable[[Request, ServiceContext, str, str, str], Awaitable[Response | None]]
+"""Waits for a file of a title; gives the answer where it is a segment that has begun."""
 FindStored = Callable[[ServiceContext, str, str], StoredTitle]
 _REFUSALS: Final = (
-    RecordNotFound, TrackNotFound, SourceNotFound, Conflict, NotReady, Unprocessable, FormatError,
+    *UNMADE, TrackNotFound, SourceNotFound, Conflict, NotReady, Unprocessable, FormatError,
     BuildError, NoSyncSample, InexactIndex, LimitExceeded, Unavailable, SourceChanged,
 )  # fmt: skip
 _HLS: Final = "application/vnd.apple.mpegurl"
@@ -139,10 +152,18 @@ _MP4: Final = ("video/mp4", "audio/mp4", "application/mp4")
 _PICTURES: Final = {suffix.removeprefix("."): form for form, suffix in FORMATS.items()}
 _PICTURE_TYPES: Final = tuple(map(media_type, FORMATS))
 _MOST_PIXELS: Final = 4096
-_MOST_SECONDS: Final = 1e9
+_MOST_MS: Final = 1e12
 _SHEET: Final = re.compile(rb"^(\d+)#", re.MULTILINE)
 
-Seconds = Annotated[float, Query(ge=0, le=_MOST_SECONDS, allow_inf_nan=False)]
+Milliseconds = Annotated[float, Query(ge=0, le=_MOST_MS, allow_inf_nan=False)]
+Exact = Annotated[
+    bool,
+    Query(
+        description="true: at exactly the requested time; false: at a sync sample near it, which "
+        "costs less"
+    ),
+]
+"""One meaning wherever a time is requested; only the defaults differ."""
 Tracks = Annotated[
     str | None,
     Query(
@@ -154,12 +175,28 @@ Tracks = Annotated[
 ]
 Pixels = Annotated[int | None, Query(ge=1, le=_MOST_PIXELS)]
 Every = Annotated[
-    float, Query(ge=0.1, le=86_400, allow_inf_nan=False, description="seconds of a picture")
+    float, Query(ge=100, le=86_400_000, allow_inf_nan=False, description="from picture to picture")
 ]
 Tile = Annotated[int, Query(ge=16, le=640, description="pixels of a picture, across")]
 Side = Annotated[int, Query(ge=1, le=16, description="pictures on a sheet")]
+Segment = Annotated[
+    int | None,
+    Query(alias="_HLS_msn", ge=0, lt=1 << 48, description="number that the playlist waits for"),
+]
+Part = Annotated[
+    int | None,
+    Query(alias="_HLS_part", ge=0, lt=1 << 48, description="part of that segment, from 0"),
+]
+Skip = Annotated[
+    HlsSkip | None, Query(alias="_HLS_skip", description="without segments that the player has")
+]
+"""What players wait for (RFC 8216bis, 6.2.5)."""
 PerPixel = Annotated[int, Query(ge=2, le=10_000_000, description="samples of a pixel")]
 Bits = Annotated[int, Query(ge=8, le=16, multiple_of=8, description="8 or 16")]
+
+
+def _seconds(ms: float) -> Fraction:
+    return Fraction(str(ms)) / 1000
 
 
 async def _picture_form(
@@ -209,7 +246,9 @@ class Loudness(ApiModel):
 
 
 _FROM_PLAYERS: Final = re.compile(rb"(?:(?:token|CMCD)=[^&]*(?:&|$))*")
-"""Queries that change nothing of a segment."""
+"""Queries that change nothing of a segment, and of a playlist but its addresses."""
+_SHORT: Final = 256 << 10
+"""Bytes of a playlist that is answered where requests arrive."""
 
 
 def _sync_segment(find: FindStored) -> FastPath:
@@ -228,8 +267,29 @@ def _sync_segment(find: FindStored) -> FastPath:
     return sync_handler
 
 
+def _sync_list(find: FindStored) -> FastPath:
+    """Answers playlists and manifests that the process keeps; `find` gives the title."""
+
+    def sync_handler(request: Request, context: ServiceContext, tenant_id: str) -> Response:
+        path = request.path_params
+        title = find(context, tenant_id, record_id(path["id"]))
+        view = context.part(Texts).get((title.key, path.get("playlist", MANIFEST)))
+        if view is None or view.size > _SHORT or path.get("playlist") == MANIFEST:
+            raise BlockingIOError("the playlist is made, or sent, in a thread")
+        view = with_token(view, token_of(request))
+        # text alone: no source is read
+        return view_response(request, view, lambda: nullcontext([b""] * len(view.sources)), LISTS)
+
+    return sync_handler
+
+
 def title_routes(
-    router: APIRouter, place: str, noun: str, find: Find, sync_find: FindStored | None = None
+    router: APIRouter,
+    place: str,
+    noun: str,
+    find: Find,
+    sync_find: FindStored | None = None,
+    wait: Wait | None = None,
 ) -> None:
     """The routes of a title: HLS, DASH, clips, pictures and sound to look at.
 
@@ -238,19 +298,38 @@ def title_routes(
         noun: what it is called in the names of operations.
         find: its title.
         sync_find: the same, where a stored one can be found without waiting.
+        wait: waits for more of one that arrives; None: none does.
     """
 
-    def playlist(
-        id: RecordId, playlist: str, request: Request, caller: Asking, context: InContext
+    async def playlist(
+        id: RecordId,
+        playlist: str,
+        request: Request,
+        caller: Asking,
+        context: InContext,
+        msn: Segment = None,
+        part: Part = None,
+        skip: Skip = None,
     ) -> Response:
         if playlist == MANIFEST:
             raise RecordNotFound("the manifest is below /dash")
-        return _list(request, context, find(context, caller.tenant_id, id), playlist)
+        tenant_id = caller.tenant_id
+        if wait is not None:
+            await wait(request, context, tenant_id, id, playlist)
+        return await run_at_store(
+            lambda: _list(request, context, find(context, tenant_id, id), playlist)
+        )
 
+    @asks_store
+    def clock(id: RecordId, caller: Asking, context: InContext) -> Response:
+        find(context, caller.tenant_id, id)
+        return PlainTextResponse(utc(datetime.now(UTC)), headers={"Cache-Control": "no-store"})
+
+    @asks_store
     def manifest(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
         return _list(request, context, find(context, caller.tenant_id, id), MANIFEST)
 
-    def segment(
+    async def segment(
         id: RecordId,
         rendition: Annotated[str, Path(examples=["v1"])],
         part: Annotated[str, Path(examples=["init.mp4"])],
@@ -258,47 +337,58 @@ def title_routes(
         caller: Asking,
         context: InContext,
     ) -> Response:
-        title = find(context, caller.tenant_id, id)
-        try:
-            view = title.package[f"{rendition}/{part}"]
-        except KeyError:
-            raise RecordNotFound("the file has no such segment") from None
-        return view_response(request, view, lambda: title.sources_of(view), BYTES)
+        tenant_id, name = caller.tenant_id, f"{rendition}/{part}"
+        if wait is not None:
+            begun = await wait(request, context, tenant_id, id, name)
+            if begun is not None:
+                return begun
+
+        def whole() -> Response:
+            title = find(context, tenant_id, id)
+            try:
+                view = title.package[name]
+            except KeyError:
+                raise RecordNotFound("the file has no such segment") from None
+            return view_response(request, view, lambda: title.sources_of(view), BYTES)
+
+        return await run_at_store(whole)
 
     if sync_find is not None:
         with_fast_path(_sync_segment(sync_find), _FROM_PLAYERS)(segment)
+        for one in (playlist, manifest):
+            with_fast_path(_sync_list(sync_find), _FROM_PLAYERS)(one)
 
+    @asks_store
     def fragmented(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
         title = find(context, caller.tenant_id, id)
         return _file(request, title, title.fragmented)
 
+    @asks_store
     def clip(
         id: RecordId,
         request: Request,
         caller: Asking,
         context: InContext,
-        start: Seconds = 0,
-        end: Annotated[
+        start_ms: Milliseconds = 0,
+        end_ms: Annotated[
             float | None,
-            Query(gt=0, le=_MOST_SECONDS, allow_inf_nan=False, description="exclusive"),
+            Query(gt=0, le=_MOST_MS, allow_inf_nan=False, description="exclusive"),
         ] = None,
         tracks: Tracks = None,
-        exact: Annotated[
-            bool,
-            Query(description="false: fragments from the sync sample at or before `start` on"),
-        ] = True,
+        exact: Exact = True,
     ) -> Response:
-        if end is not None and end <= start:
+        if end_ms is not None and end_ms <= start_ms:
             raise InvalidRequest(
-                "the clip ends before it starts", pointer="end", expected=f"more than {start}"
-            )
+                "the clip ends before it starts", pointer="end_ms",
+                expected=f"more than {start_ms:g}",
+            )  # fmt: skip
         title = find(context, caller.tenant_id, id)
-        stop = math.inf if end is None else Fraction(str(end))
+        start, stop = _seconds(start_ms), math.inf if end_ms is None else _seconds(end_ms)
         chosen = None if tracks is None else [int(one) for one in tracks.split(",")]
         return _file(
             request,
             title,
-            lambda: title.clip(Fraction(str(start)), stop, tracks=chosen, exact=exact),
+            lambda: title.clip(start, stop, tracks=chosen, exact=exact),
         )
 
     async def thumbnail(
@@ -307,15 +397,15 @@ def title_routes(
         request: Request,
         caller: Asking,
         context: InContext,
-        t: Seconds = 0,
+        time_ms: Milliseconds = 0,
         w: Pixels = None,
         h: Pixels = None,
-        exact: bool = False,
+        exact: Exact = False,
     ) -> Response:
         tenant_id = caller.tenant_id
-        title = await run_sync(find, context, tenant_id, id)
+        title = await run_at_store(find, context, tenant_id, id)
         stored = await derivatives.thumbnail(
-            context, tenant_id, title, t, form, exact, width=w, height=h
+            context, tenant_id, title, _seconds(time_ms), form, exact, width=w, height=h
         )
         return media_of(request, stored)
 
@@ -324,18 +414,20 @@ def title_routes(
         request: Request,
         caller: Asking,
         context: InContext,
-        every: Every = 10,
+        every_ms: Every = 10_000,
         w: Tile = 160,
         columns: Side = 10,
         rows: Side = 10,
     ) -> Response:
         tenant_id = caller.tenant_id
-        title = await run_sync(find, context, tenant_id, id)
-        parts = await derivatives.storyboard(context, tenant_id, title, every, w, columns, rows)
-        parameters = f"every={every:g}&w={w}&columns={columns}&rows={rows}"
+        title = await run_at_store(find, context, tenant_id, id)
+        parts = await derivatives.storyboard(
+            context, tenant_id, title, _seconds(every_ms), w, columns, rows
+        )
+        parameters = f"every_ms={every_ms:.15g}&w={w}&columns={columns}&rows={rows}"
         token = token_of(request)
         query = parameters + (f"&token={token}" if token else "")
-        return await run_sync(_storyboard, request, context, parts["vtt"], query)
+        return await run_at_store(_storyboard, request, context, parts["vtt"], query)
 
     async def sheet(
         id: RecordId,
@@ -343,14 +435,16 @@ def title_routes(
         request: Request,
         caller: Asking,
         context: InContext,
-        every: Every = 10,
+        every_ms: Every = 10_000,
         w: Tile = 160,
         columns: Side = 10,
         rows: Side = 10,
     ) -> Response:
         tenant_id = caller.tenant_id
-        title = await run_sync(find, context, tenant_id, id)
-        parts = await derivatives.storyboard(context, tenant_id, title, every, w, columns, rows)
+        title = await run_at_store(find, context, tenant_id, id)
+        parts = await derivatives.storyboard(
+            context, tenant_id, title, _seconds(every_ms), w, columns, rows
+        )
         number = sheet.removesuffix(".jpg")
         if number not in parts or number in (sheet, "vtt"):
             raise RecordNotFound("the storyboard has no such sheet")
@@ -366,15 +460,15 @@ def title_routes(
         bits: Bits = 8,
     ) -> Response:
         tenant_id = caller.tenant_id
-        title = await run_sync(find, context, tenant_id, id)
+        title = await run_at_store(find, context, tenant_id, id)
         parts = await derivatives.waveform(context, tenant_id, title, samples_per_pixel, bits)
         return media_of(request, parts[form])
 
     async def loudness(id: RecordId, caller: Asking, context: InContext) -> Loudness:
         tenant_id = caller.tenant_id
-        title = await run_sync(find, context, tenant_id, id)
+        title = await run_at_store(find, context, tenant_id, id)
         stored = await derivatives.loudness(context, tenant_id, title)
-        return Loudness.model_validate_json(await run_sync(_text, context, stored))
+        return Loudness.model_validate_json(await run_at_store(_text, context, stored))
 
     router.get(
         f"{place}/loudness",
@@ -388,15 +482,21 @@ def title_routes(
         ("/hls/{rendition}/{part}", "hls_segment", segment,
          "An initialization or media segment of HLS.", _media(*_MP4)),
         ("/dash/manifest.mpd", "dash_manifest", manifest, "The DASH manifest.", _media(_DASH)),
+        *([] if wait is None else [(
+            f"/dash/{CLOCK}", "dash_clock", clock,
+            "The time of day, by which players of a video that arrives count.",
+            answers(RecordNotFound) | media_answers("text/plain"),
+        )]),
         ("/dash/{rendition}/{part}", "dash_segment", segment,
          "An initialization or media segment of DASH.", _media(*_MP4)),
         ("/fragmented.mp4", "fragmented", fragmented,
          "All tracks in one fragmented MP4, with a sidx.", _media(*_MP4)),
         ("/clip.mp4", "clip", clip,
-         "An MP4 of exactly the span from `start` to `end`, in seconds.",
+         "An MP4 of the span from `start_ms` to `end_ms`; if `exact` is false, fragments from the "
+         "sync sample at or before it on.",
          _media(*_MP4)),
         ("/thumbnail.{form}", "thumbnail", thumbnail,
-         "The key frame nearest to `t` seconds; `exact`: the picture at that time.",
+         "The key frame nearest to `time_ms`; with `exact`, the picture at that time.",
          _media(*_PICTURE_TYPES) | answers(*_REFUSALS, UndecodableMedia)),
         ("/storyboard.vtt", "storyboard", storyboard,
          "Small pictures of the whole video, as WebVTT that refers to parts of sheets.",
@@ -413,14 +513,23 @@ def title_routes(
             description=description,
             response_class=Response,
             responses=responses,
-        )(endpoint)
+        )(cast(Any, endpoint))
 
 
 def _list(request: Request, context: ServiceContext, title: Playable, name: str) -> Response:
     if "/" in name:
         raise RecordNotFound("the file has no such playlist")
     try:
-        view = context.part(Texts).text(title, name)
+        if isinstance(title, ArrivingTitle) and name != MANIFEST:
+            asked = Directives.of(request.query_params)
+            if asked != Directives():
+                view = title.package.reloaded(name, skip=asked.skip)
+            else:
+                view = title.package[name]
+        else:
+            view = context.part(Texts).text(title, name)
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from None
     except KeyError:
         raise RecordNotFound("the file has no such playlist") from None
     view = with_token(view, token_of(request))
@@ -433,6 +542,8 @@ def _file(request: Request, title: Playable, make: Callable[[], Any]) -> Respons
 
 
 def _text(context: ServiceContext, stored: StoredBytes) -> bytes:
+    if stored.content is not None:
+        return stored.content
     return b"".join(context.store.read(stored.store_key, ByteRange(0, stored.byte_size)))
 
 
@@ -465,30 +576,45 @@ def _original_of_isobmff_file(context: ServiceContext, tenant_id: str, file_id: 
     )
 
 
-def _of_any_file(find: FindStored) -> FindStored:
-    """The same of a file of any family: of the ISOBMFF file made of it, or of its own bytes."""
+def _title_of_any_file(context: ServiceContext, tenant_id: str, file_id: str) -> StoredTitle:
+    """A file of any family: the ISOBMFF file made of it, or its own bytes until it is made."""
+    # Mostly it has the same id. Players ask again and again while it is not made, too.
+    media = media_of_tracks(context, tenant_id, file_id) or media_of_upload(
+        context, tenant_id, file_id
+    )
+    if media:
+        return title_of(context, tenant_id, media)
+    return _made_of_any_file(_title_of_isobmff_file, context, tenant_id, file_id)
 
-    def found(context: ServiceContext, tenant_id: str, file_id: str) -> StoredTitle:
-        try:
-            # mostly it has the same id, which costs least to look up
-            return find(context, tenant_id, file_id)
-        except RecordNotFound:
-            pass
-        try:
-            return find(context, tenant_id, isobmff_id(context, tenant_id, file_id))
-        except RecordNotFound:
-            with context.database.read() as connection:
-                own = used_by(connection, tenant_id, VIDEOS, file_id)
-            if own is None:
-                raise
-            return title_of(context, tenant_id, (own,))
 
-    return found
+def _original_of_any_file(context: ServiceContext, tenant_id: str, file_id: str) -> StoredTitle:
+    media = media_of_upload(context, tenant_id, file_id)
+    if media:
+        return title_of(context, tenant_id, media)
+    return _made_of_any_file(_original_of_isobmff_file, context, tenant_id, file_id)
+
+
+def _made_of_any_file(
+    find: FindStored, context: ServiceContext, tenant_id: str, file_id: str
+) -> StoredTitle:
+    try:
+        return find(context, tenant_id, file_id)
+    except RecordNotFound:
+        pass
+    try:
+        return find(context, tenant_id, isobmff_id(context, tenant_id, file_id))
+    except RecordNotFound:
+        with context.database.read() as connection:
+            own = used_by(connection, tenant_id, VIDEOS, file_id)
+        if own is None:
+            raise
+        return title_of(context, tenant_id, (own,))
 
 
 def _original_routes(router: APIRouter, place: str, noun: str, find: FindStored) -> None:
     """The routes of a file as uploaded; `find` gives it as a title."""
 
+    @asks_store
     def faststart(id: RecordId, request: Request, caller: Asking, context: InContext) -> Response:
         title = find(context, caller.tenant_id, id)
         return _file(request, title, title.faststart)
@@ -503,18 +629,18 @@ def _original_routes(router: APIRouter, place: str, noun: str, find: FindStored)
     )(faststart)
 
 
-for _place, _noun, _whole, _original in (
-    ("/files/{id}", "file", _of_any_file(_title_of_isobmff_file),
-     _of_any_file(_original_of_isobmff_file)),
-    ("/isobmff_files/{id}", "isobmff_file", _title_of_isobmff_file, _original_of_isobmff_file),
-):  # fmt: skip
-    title_routes(router, _place, _noun, _whole, _whole)
-    _original_routes(router, _place, _noun, _original)
+_arriving = ArrivingFiles(_title_of_any_file)
+title_routes(router, "/files/{id}", "file", _arriving.find, _arriving.find_at_once, _arriving.wait)
+_original_routes(router, "/files/{id}", "file", _original_of_any_file)
+title_routes(
+    router, "/isobmff_files/{id}", "isobmff_file", _title_of_isobmff_file, _title_of_isobmff_file
+)
+_original_routes(router, "/isobmff_files/{id}", "isobmff_file", _original_of_isobmff_file)
 
 
 _REMOTE_REFUSALS: Final = answers(
     RecordNotFound, Unprocessable, FormatError, BuildError, NoSyncSample, InexactIndex,
-    LimitExceeded, Unavailable,
+    LimitExceeded, Unavailable, MediaUnavailable,
 )  # fmt: skip
 _SEGMENT: Final = re.compile(r"(?:init\.mp4|([1-9][0-9]{0,8})\.m4s)")
 _START_MS: Final = 10
@@ -578,6 +704,7 @@ class RemoteManifest(ApiModel):
 
 
 @router.get("/transcode/manifest.json", responses=_REMOTE_REFUSALS)
+@asks_store
 def get_remote_manifest(
     url: Url, request: Request, caller: Asking, context: InContext
 ) -> RemoteManifest:
@@ -640,6 +767,7 @@ def _ms(seconds: Any) -> float:
     response_class=Response,
     responses={**_REMOTE_REFUSALS, **media_answers("video/mp4", "audio/mp4")},
 )
+@asks_store
 def get_remote_segment(
     rendition: Annotated[str, Path(description=f"as the manifest names it, such as `{SCRUB}`")],
     part: Annotated[str, Path(description="`init.mp4`, or `N.m4s`, N from 1")],
@@ -648,7 +776,12 @@ def get_remote_segment(
     caller: Asking,
     context: InContext,
     track_id: Annotated[
-        str | None, Query(alias="trackId", max_length=100, description="not needed")
+        str | None,
+        Query(
+            alias="trackId",
+            max_length=100,
+            description="tolerated, without effect: `rendition` says which track",
+        ),
     ] = None,
 ) -> Response:
     """A segment of media at a URL."""

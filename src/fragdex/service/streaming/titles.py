@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import IO, Any, Final, Protocol, TypeVar
@@ -19,11 +19,13 @@ import sqlalchemy as sa
 import fragdex
 from fragdex import ByteRange, Index, Source, Track
 from fragdex.errors import (
+    BytesMissing,
     FragdexError,
     InvalidRequest,
-    NotReady,
+    MediaUnavailable,
     SourceChanged,
     SourceError,
+    SourceUnavailable,
     TrackNotFound,
     Unprocessable,
 )
@@ -34,6 +36,7 @@ from fragdex.muxing.segmentation import cut
 from fragdex.muxing.view import Scattered, View
 from fragdex.packaging.package import Package
 from fragdex.packaging.renditions import Rendition
+from fragdex.record import record
 from fragdex.rendering.page_media.opening import OutsideSource
 from fragdex.rendering.site import Blocked
 from fragdex.rendering.web import AllowedHosts
@@ -41,11 +44,12 @@ from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import INDEX, sampled
 from fragdex.service.indexing.isolated import in_turn, run_in_child
-from fragdex.service.isobmff.opened import sampled_index, sampled_index_key
+from fragdex.service.isobmff.opened import sampled_index, sampled_index_file
 from fragdex.service.isobmff.operations import FILES, file_bytes
 from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
 from fragdex.service.records.blobs import Blob
-from fragdex.service.records.tables import blob_uses, blobs, isobmff_tracks
+from fragdex.service.records.tables import blob_uses, blobs, isobmff_files, isobmff_tracks
+from fragdex.service.unprocessed.records import FAMILY as VIDEOS
 from fragdex.serving.answers import (
     LARGEST,
     PREPARED,
@@ -60,7 +64,7 @@ _TEXTS: Final = 256
 _VIEWS: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StoredMedium:
     """What pictures and waveforms are made from.
 
@@ -116,7 +120,7 @@ class Playable(Protocol):
         """What pictures (`video`) or waveforms (`audio`) are made from; raises TrackNotFound."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class StoredTitle:
     """One or several files of the store whose tracks are played together.
 
@@ -206,8 +210,7 @@ class StoredTitle:
 
     @contextmanager
     def _index_of(self, blob: Blob) -> Iterator[IO[bytes]]:
-        key = sampled_index_key(self.context, self.tenant_id, blob)
-        with self.context.store.local(key) as path, path.open("rb") as file:
+        with sampled_index_file(self.context, self.tenant_id, blob) as file:
             yield file
 
     def _view(self, name: str, make: Callable[[list[Source]], View]) -> View:
@@ -354,6 +357,23 @@ _OWN_TRACKS = (
 )
 
 
+_OWN_UPLOAD = (
+    sa.select(blobs.c.md5, blobs.c.sha256, blobs.c.byte_size, blobs.c.store_key)
+    .select_from(blob_uses)
+    .join(blobs, OF_USE)
+    .where(
+        blob_uses.c.tenant_id == sa.bindparam("tenant"),
+        blob_uses.c.family == sa.literal_column(f"'{VIDEOS}'"),
+        blob_uses.c.record_id == sa.bindparam("file"),
+        ~sa.exists().where(isobmff_files.c.id == blob_uses.c.record_id),
+        # an upload of the same bytes may have been processed
+        ~sa.exists().where(
+            isobmff_files.c.tenant_id == blobs.c.tenant_id, isobmff_files.c.md5 == blobs.c.md5
+        ),
+    )
+)
+
+
 def media_of_file(context: ServiceContext, tenant_id: str, file_id: str) -> tuple[Blob, ...]:
     """The bytes that an ISOBMFF file is played from: those of its tracks, or its own.
 
@@ -361,12 +381,28 @@ def media_of_file(context: ServiceContext, tenant_id: str, file_id: str) -> tupl
 
     Raises:
         RecordNotFound: this tenant has no such file.
-        NotReady: nothing of it is here.
+        BytesMissing: nothing of it is here.
     """
-    rows = context.database.rows(_OWN_TRACKS, tenant=tenant_id, file=file_id)
+    media = media_of_tracks(context, tenant_id, file_id)
+    return media or (original_of_file(context, tenant_id, file_id),)
+
+
+def media_of_tracks(context: ServiceContext, tenant_id: str, file_id: str) -> tuple[Blob, ...]:
+    """The bytes of the tracks of an ISOBMFF file; empty where none are here, or there is none."""
+    return _blobs(context, _OWN_TRACKS, tenant_id, file_id)
+
+
+def media_of_upload(context: ServiceContext, tenant_id: str, file_id: str) -> tuple[Blob, ...]:
+    """The bytes of a video of which nothing was made yet; empty for every other file."""
+    return _blobs(context, _OWN_UPLOAD, tenant_id, file_id)
+
+
+def _blobs(
+    context: ServiceContext, query: sa.Select[Any], tenant_id: str, file_id: str
+) -> tuple[Blob, ...]:
+    rows = context.database.rows(query, tenant=tenant_id, file=file_id)
     # two tracks may have the same bytes
-    media = dict.fromkeys(Blob(bytes(r[0]), bytes(r[1]), r[2], r[3]) for r in rows)
-    return tuple(media) or (original_of_file(context, tenant_id, file_id),)
+    return tuple(dict.fromkeys(Blob(bytes(r[0]), bytes(r[1]), r[2], r[3]) for r in rows))
 
 
 def original_of_file(context: ServiceContext, tenant_id: str, file_id: str) -> Blob:
@@ -374,7 +410,7 @@ def original_of_file(context: ServiceContext, tenant_id: str, file_id: str) -> B
     with context.database.read() as connection:
         blob = file_bytes(connection, FILES.row(connection, tenant_id, file_id))
     if blob is None:
-        raise NotReady("bytes of the file are missing", more={"state": "created"})
+        raise BytesMissing("bytes of the file are missing", more={"state": "created"})
     return blob
 
 
@@ -383,11 +419,12 @@ SCRUB: Final = "scrub"
 _SCRUB_SECONDS: Final = 30
 _IN_MEMORY: Final = 16
 _HEAD: Final = ByteRange(0, 16)
+_REMOTE_RETRY_S: Final = 5
 
 Found = TypeVar("Found")
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class RemoteTitle:
     """A video beyond the service.
 
@@ -483,9 +520,12 @@ class RemoteTitles(SingleFlightCache[RemoteTitle]):
                     return do(title)
                 except SourceChanged:
                     self.drop(url)
-            raise Unprocessable("the media change while they are read")
+            raise MediaUnavailable("the media change while they are read")
         except Blocked as error:
             raise Unprocessable(f"the media cannot be read: {error.reason}") from None
+        except SourceUnavailable as error:
+            why = f"the media cannot be read: {error.message}"
+            raise MediaUnavailable(why, retry_after=_REMOTE_RETRY_S) from error
         except SourceError as error:
             raise Unprocessable(f"the media cannot be read: {error.message}") from error
 
@@ -523,6 +563,6 @@ def _key_frames_of(rendition: Rendition) -> Rendition:
         rendition,
         name=SCRUB,
         title=SCRUB,
-        media=alone,
+        plan=replace(rendition.plan, tracks=(alone,)),
         cuts=cut([alone], Fraction(_SCRUB_SECONDS))[0],
     )

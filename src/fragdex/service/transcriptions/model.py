@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AliasChoices, Field
+from pydantic import (
+    AliasChoices,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_validator,
+)
 from typing_extensions import TypeAliasType
 
 from fragdex.service.isobmff.operations import MAX_TRACK_ID
@@ -50,15 +56,30 @@ class TrackChoice(RequestBody):
 
     track_id: TrackIdField | None = Field(
         None,
-        validation_alias=AliasChoices("trackId", "track_id"),
-        description="track_ID, as number or text; default: the first audio track",
+        validation_alias=AliasChoices("track_id", "trackId"),
+        description="track_ID, as number or text; default: the first audio track. `trackId` is "
+        "tolerated",
     )
     language: LanguageField | None = Field(
         None,
-        description="ISO 639-1, or a BCP 47 tag with it; default: what the engine hears",
+        description="ISO 639-1, or a BCP 47 tag with it; default: what the engine says",
         examples=["en"],
     )
     engine: SpeechEngine | None = Field(None, description="default: the setting `speech_engine`")
+    _track_member: str = PrivateAttr("track_id")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _note_the_name(cls, value: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        choice = validate(value)
+        if isinstance(value, dict) and "trackId" in value:
+            choice._track_member = "trackId"
+        return choice
+
+    @property
+    def track_member(self) -> str:
+        """What the request calls the track: a refusal points there."""
+        return self._track_member
 
 
 class NewTranscription(RequestBody):
@@ -72,7 +93,7 @@ class NewTranscription(RequestBody):
     )
     language: LanguageField | None = Field(
         None,
-        description="ISO 639-1, or a BCP 47 tag with it; default: what the engine hears",
+        description="ISO 639-1, or a BCP 47 tag with it; default: what the engine says",
         examples=["en"],
     )
     engine: SpeechEngine | None = Field(None, description="default: the setting `speech_engine`")
@@ -115,7 +136,9 @@ class TranscriptionRecord(ApiModel):
     engine: str
     engine_version: str | None = Field(description="null until a worker has opened it")
     model: str | None = Field(description="of the engine; null until a worker has opened it")
-    language: str | None = Field(description="as requested, then as detected; null if unknown")
+    language: str | None = Field(
+        description="as requested, else what the engine says; null if unknown"
+    )
     work_slice_ms: int
     isobmff_track: HeardTrack
     slices: int | None = Field(description="null until the track is parted")
@@ -155,7 +178,9 @@ class FileTranscription(ApiModel):
     track_id: int
     status: TranscriptionStatus
     engine: str
-    language: str | None = Field(description="as requested, then as detected; null if unknown")
+    language: str | None = Field(
+        description="as requested, else what the engine says; null if unknown"
+    )
     work_slice_ms: int
     isobmff_track: HeardTrack
     problem: Problem | None = Field(description="why it failed")
@@ -202,9 +227,18 @@ class MissingSpan(ApiModel):
     reason: str
 
 
+class DoubtedSpan(ApiModel):
+    """A span whose words the sound does not bear out, in seconds."""
+
+    start: float
+    end: float
+    reason: str
+
+
 class WholeTranscription(FragmentWords):
     """A complete transcription as one document."""
 
     language: str | None
     text: str
     missing: list[MissingSpan]
+    doubted: list[DoubtedSpan] = Field(description="spans whose words were probably not said")

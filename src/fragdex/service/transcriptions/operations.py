@@ -10,10 +10,19 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import Track
-from fragdex.errors import Conflict, NotReady, RecordNotFound
+from fragdex.errors import (
+    BytesMissing,
+    Finished,
+    NeverReady,
+    NotReady,
+    NotYet,
+    RecordNotFound,
+    UploadIncomplete,
+)
 from fragdex.service.context import ServiceContext
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.isobmff.operations import file_bytes
+from fragdex.service.jobs.work import not_ready
 from fragdex.service.outbox import emit
 from fragdex.service.records import deletion
 from fragdex.service.records.blobs import StoredBytes
@@ -50,7 +59,7 @@ from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.words import merged
 
 _ROW: Final = transcriptions.c
-_WHY_CANCELLED: Final = {"error": "Conflict", "detail": "the transcription was cancelled"}
+_WHY_CANCELLED: Final = {"error": "NeverReady", "detail": "the transcription was cancelled"}
 
 
 def create_transcription(
@@ -89,7 +98,7 @@ def begin_for(
     engine = choice_of(context.settings, choice.engine)
     if choice.language is not None:
         validate_language(make_engine(engine), choice.language)
-    track = validate_sound_of(context, tenant_id, file_id, choice.track_id, "trackId")
+    track = validate_sound_of(context, tenant_id, file_id, choice.track_id, choice.track_member)
     row = _row(tenant_id, file_id, track, engine.name) | {"wanted_language": choice.language}
     complete = _ROW.status == TranscriptionStatus.COMPLETE
     alike = sa.select(_ROW.id).where(_ROW.file_id == file_id, _ROW.track_id == track.id)
@@ -111,6 +120,10 @@ def begin_for(
     return begun, transcription_id is None
 
 
+_NOT_READY: Final = {UploadIncomplete: BytesMissing, NotYet: NotReady}
+"""What stands for what is not found where something is to be done with it."""
+
+
 def made_of(context: ServiceContext, tenant_id: str, file_id: str) -> str:
     """The id of the ISOBMFF file that a video is or became.
 
@@ -123,7 +136,8 @@ def made_of(context: ServiceContext, tenant_id: str, file_id: str) -> str:
     except RecordNotFound as error:
         if "state" not in error.more:
             raise
-        raise NotReady(error.message, more=error.more) from None
+        kind = _NOT_READY.get(type(error), NeverReady)
+        raise kind(error.message, more=error.more) from None
 
 
 def _row(tenant_id: str, file_id: str, track: Track, engine: str) -> dict[str, Any]:
@@ -223,7 +237,7 @@ def fragment(
     with context.database.read() as connection:
         row = TRANSCRIPTIONS.row(connection, tenant_id, transcription_id)
         if row.plan is None:
-            raise RecordNotFound("nothing was heard yet", more={"state": row.status})
+            raise _not_heard(row)
         begin, end = number * row.work_slice_ms, (number + 1) * row.work_slice_ms
         last = math.ceil(row.plan["last_frame"] * 10 / row.work_slice_ms)
         if not 0 <= number < last:
@@ -232,7 +246,7 @@ def fragment(
         slices = transcribed_slices(connection, row.id, around)
     heard = [one for _, one in slices if one is not None]
     if len(heard) < len(slices):
-        raise RecordNotFound("this slice is not heard yet", more={"state": row.status})
+        raise _not_heard(row)
     words = merged(heard).words
     return as_document([w for w in words if 2 * begin <= w.start_ms + w.end_ms < 2 * end])
 
@@ -303,7 +317,7 @@ def copy_of(context: ServiceContext, tenant_id: str, transcription_id: str) -> S
             _need_complete(row)
             raise RecordNotFound("no copy with captions was requested")
         if row.copy_status != TranscriptionStatus.COMPLETE:
-            raise NotReady(f"the copy is {row.copy_status}", more={"state": row.copy_status})
+            raise not_ready("copy", row.copy_status)
         file = connection.execute(
             sa.select(isobmff_files).where(isobmff_files.c.id == row.copy_file_id)
         ).one_or_none()
@@ -320,13 +334,13 @@ def cancel_transcription(
 
     Raises:
         RecordNotFound: this tenant has none of this id.
-        Conflict: it is complete, or failed for another reason.
+        Finished: it is complete, or failed for another reason.
     """
     with context.database.write() as connection:
         row = TRANSCRIPTIONS.row(connection, tenant_id, transcription_id, lock=True)
         failed = row.status == TranscriptionStatus.FAILED
-        if row.status == TranscriptionStatus.COMPLETE or (failed and row.problem != _WHY_CANCELLED):
-            raise Conflict(f"the transcription is {row.status}", more={"state": row.status})
+        if row.status == TranscriptionStatus.COMPLETE or (failed and not _is_cancelled(row)):
+            raise Finished(f"the transcription is {row.status}", more={"state": row.status})
         if not failed:
             values = {
                 "status": TranscriptionStatus.FAILED,
@@ -339,6 +353,10 @@ def cancel_transcription(
             data = {**event_data(row), "problem": _WHY_CANCELLED}
             emit(context, connection, tenant_id, "transcription.failed", data)
         return TRANSCRIPTIONS.read(connection, tenant_id, transcription_id)
+
+
+def _is_cancelled(row: Row[Any]) -> bool:
+    return bool(row.problem["detail"] == _WHY_CANCELLED["detail"])
 
 
 def delete_transcription(context: ServiceContext, tenant_id: str, transcription_id: str) -> None:
@@ -358,8 +376,13 @@ def delete_transcription(context: ServiceContext, tenant_id: str, transcription_
 
 def _need_complete(row: Row[Any]) -> Row[Any]:
     if row.status != TranscriptionStatus.COMPLETE:
-        raise NotReady(f"the transcription is {row.status}", more={"state": row.status})
+        raise not_ready("transcription", row.status)
     return row
+
+
+def _not_heard(row: Row[Any]) -> RecordNotFound:
+    kind = RecordNotFound if row.status == TranscriptionStatus.FAILED else NotYet
+    return kind("this slice is not heard yet", more={"state": row.status})
 
 
 def _is_file(connection: Connection, file_id: str) -> bool:

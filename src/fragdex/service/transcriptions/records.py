@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import Index, Track
-from fragdex.errors import InvalidRequest, NotReady, RecordNotFound, Unprocessable
-from fragdex.seeking.presented import presented
+from fragdex.errors import (
+    BytesMissing,
+    InvalidRequest,
+    RecordNotFound,
+    Unprocessable,
+)
+from fragdex.record import record
+from fragdex.seeking.track import presented
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import exact_index
@@ -103,7 +108,7 @@ def transcribed_slices(
 def transcript_of(connection: Connection, row: Row[Any]) -> Transcript:
     """What was heard in all slices."""
     slices = [heard for _, heard in transcribed_slices(connection, row.id) if heard is not None]
-    return merged(slices, row.language)
+    return merged(slices, row.language, requested=row.wanted_language)
 
 
 def _records_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[TranscriptionRecord]:
@@ -176,7 +181,7 @@ TRANSCRIPTIONS = Repository(transcriptions, "transcription", _records_of, Transc
 # A track that came as a file of its own lies there; else the file itself holds it.
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TrackSound:
     """Bytes that hold a track, and how to find it in them.
 
@@ -204,7 +209,7 @@ def validate_sound_of(
 
     Raises:
         RecordNotFound: this tenant has no such file, or it has no such track.
-        NotReady: the index of the file, or bytes of the track, are missing.
+        BytesMissing: the index of the file, or bytes of the track, are missing.
         InvalidRequest: the track is not sound.
         Unprocessable: no track is requested, and none is sound.
     """
@@ -213,7 +218,7 @@ def validate_sound_of(
     try:
         keys = index_keys(context, tenant_id, file_id)
     except RecordNotFound:
-        raise NotReady("the file has no index yet", more={"state": "created"}) from None
+        raise BytesMissing("the file has no index yet", more={"state": "created"}) from None
     tracks = [track for track in opened(context, keys).index.tracks if track.id >= 0]
     track = _chosen(tracks, track_id, field)
     with context.database.read() as connection:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Annotated, Any
 
 from fastapi import Body, Depends, Path, Query, Request, Response
 
-from fragdex.errors import Conflict, NotReady, RecordNotFound, Unprocessable
-from fragdex.responses import has_already
+from fragdex.errors import Finished, NotReady, NotYet, RecordNotFound, Unprocessable
 from fragdex.service.files.operations import isobmff_id
 from fragdex.service.isobmff.operations import own_id
 from fragdex.service.transcriptions import operations
@@ -30,8 +28,15 @@ from fragdex.service.web.events import counted
 from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
-from fragdex.service.web.ranges import etag_of, media_answers, media_of
+from fragdex.service.web.ranges import (
+    made_text,
+    made_text_answers,
+    media_answers,
+    media_of,
+    text_of,
+)
 from fragdex.service.web.routing import PREFIX, api_router, get_and_head
+from fragdex.service.web.threads import asks_store
 from fragdex.speech.captions import BOUNDS, FORMS, CaptionLayout
 
 router = api_router("transcriptions")
@@ -50,6 +55,7 @@ GOING: dict[int | str, dict[str, Any]] = {
     responses=REFUSED,
     dependencies=[Depends(idempotency_key)],
 )
+@asks_store
 def create_transcription(
     new: NewTranscription, response: Response, caller: Asking, context: InContext
 ) -> TranscriptionRecord:
@@ -81,7 +87,11 @@ async def _slice_number(
     return int(n)
 
 
-@router.get("/transcriptions/{id}/fragments/{n}", response_model=FragmentWords, responses=NOT_FOUND)
+@router.get(
+    "/transcriptions/{id}/fragments/{n}",
+    response_model=FragmentWords,
+    responses=answers(RecordNotFound, NotYet),
+)
 def get_transcription_fragment(
     id: RecordId, n: Annotated[int, Depends(_slice_number)], caller: Asking, context: InContext
 ) -> dict[str, Any]:
@@ -100,11 +110,19 @@ def _layout(
     reading_speed: Annotated[float, _bounded("reading_speed", "characters a second")] = 20,
     min_duration_ms: Annotated[int, _bounded("min_duration_ms", "a caption stays at least")] = 1000,
     max_duration_ms: Annotated[int, _bounded("max_duration_ms", "a caption stays at most")] = 7000,
+    leave_out_doubted: Annotated[
+        bool, Query(description="without words that the sound does not bear out")
+    ] = False,
 ) -> CaptionLayout:
     """How captions are laid out; 422 where the least duration is more than the most."""
     try:
         return CaptionLayout(
-            line_length, max_lines, reading_speed, min_duration_ms, max_duration_ms
+            line_length,
+            max_lines,
+            reading_speed,
+            min_duration_ms,
+            max_duration_ms,
+            leave_out_doubted,
         )
     except ValueError as error:
         raise Unprocessable(str(error), pointer="min_duration_ms") from error
@@ -122,26 +140,15 @@ def _captions(form: str) -> None:
         layout: Annotated[CaptionLayout, Depends(_layout)],
     ) -> Response:
         text, type_ = operations.written(context, caller.tenant_id, id, form, layout)
-        content = text.encode()
-        etag = etag_of(hashlib.md5(content, usedforsecurity=False).digest())
-        headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-        if has_already(request.headers, etag):
-            return Response(status_code=304, headers=headers)
-        return Response(content, media_type=type_, headers=headers)
+        return made_text(request, text.encode(), type_)
 
-    answer: dict[str, Any] = {"content": {media_type: {"schema": {"type": "string"}}}}
-    if form == "json":
-        answer = {"model": WholeTranscription}
-    responses: dict[int | str, dict[str, Any]] = {
-        200: {"description": "The captions", **answer},
-        304: {"description": "They are those that the caller has"},
-    }
+    answer = {"model": WholeTranscription} if form == "json" else text_of(media_type)
     get_and_head(
         router,
         f"/transcriptions/{{id}}.{form}",
         name=f"download_transcription_{form}",
         description=f"A complete transcription as {form}.",
-        responses={**answers(RecordNotFound, NotReady, Unprocessable), **responses},
+        responses={**answers(RecordNotFound, NotReady, Unprocessable), **made_text_answers(answer)},
     )(get)
 
 
@@ -169,7 +176,7 @@ def download_transcription_mp4(
     return media_of(request, operations.copy_of(context, caller.tenant_id, id))
 
 
-@router.post("/transcriptions/{id}/cancel", responses=answers(RecordNotFound, Conflict))
+@router.post("/transcriptions/{id}/cancel", responses=answers(RecordNotFound, Finished))
 def cancel_transcription(id: RecordId, caller: Asking, context: InContext) -> TranscriptionRecord:
     """Cancel a transcription: it becomes `failed`. 409 if it is complete."""
     return operations.cancel_transcription(context, caller.tenant_id, id)
@@ -186,6 +193,7 @@ def _of_files(path: str, noun: str, tag: str) -> None:
     """The two routes below a file of a family."""
     anything = path == "/files"
 
+    @asks_store
     def post(
         id: RecordId,
         response: Response,

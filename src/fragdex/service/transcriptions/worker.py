@@ -51,7 +51,7 @@ from fragdex.speech.captions import MADE, PLACES, Pieces, cues_of, pieces_of_cop
 from fragdex.speech.engines import BUILT_IN, required_package
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.process import EngineFacts, SpeechProcess
-from fragdex.speech.words import MissedSpan, SliceTranscript, merged
+from fragdex.speech.words import SliceTranscript, SpanNote, merged
 
 # The engines of this process: each a process of its own that stays for the next slice.
 #
@@ -262,8 +262,9 @@ def _finish(
         if is_over(context, row.id):
             return
         raise Unavailable("slices of the transcription are missing", retry_after=1)
-    transcript = merged(heard, plan.language)
+    transcript = merged(heard, plan.language, requested=row.wanted_language)
     values = {
+        "language": transcript.language,
         "missing": [list(span) for span in transcript.missing],
         "words": len(transcript.words),
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
@@ -276,7 +277,11 @@ def _finish(
     done = {"status": TranscriptionStatus.COMPLETE, "completed_at": instant()}
     with context.database.write() as connection:
         if connection.execute(transcriptions.update().where(mine, OPEN).values(**done)).rowcount:
-            data = {**event_data(row), "language": plan.language, "words": len(transcript.words)}
+            data = {
+                **event_data(row),
+                "language": transcript.language,
+                "words": len(transcript.words),
+            }
             emit(context, connection, row.tenant_id, "transcription.completed", data)
 
 
@@ -352,7 +357,7 @@ def _transcribed(
         except Unprocessable as error:
             # This sound broke the engine or the decoder: the rest is heard, and the gap is said.
             start, end = (frame * 10 for frame in plan.span(number))
-            gap = MissedSpan(start, end, error.message)
+            gap = SpanNote(start, end, error.message)
             return SliceTranscript(number, (), (gap,))
 
 

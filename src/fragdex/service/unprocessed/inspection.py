@@ -14,13 +14,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from fragdex import Index, Indexer
 from fragdex.digest import Digest
 from fragdex.errors import FragdexError, NotISOBMFF
 from fragdex.indexing.headers import WHOLE
+from fragdex.record import record
 from fragdex.service.indexing.isolated import IN_THREAD
 
 MOST_BOXES: Final = 1 << 14
@@ -219,7 +220,7 @@ MOST: Final = 4096
 """Files that are remembered; the one that was seen first is forgotten first."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Inspection:
     """What is known of a file.
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from fragdex import errors as kinds
 from fragdex.service.web.fields import ApiModel, ByteSize, FileName, Listed, Md5Text, RequestBody
-from fragdex.service.web.problems import row_of
+from fragdex.service.web.problems import Action, row_of
 
 
 class UnprocessedStatus(StrEnum):
@@ -37,6 +37,7 @@ class Problem(ApiModel):
     title: str
     status: int
     detail: str
+    action: Action
 
     @classmethod
     def of(cls, saved: Mapping[str, Any] | None) -> Problem | None:
@@ -51,7 +52,13 @@ class Problem(ApiModel):
         error = getattr(kinds, name, None)
         row = row_of(error if isinstance(error, type) else kinds.ServiceError)
         detail = str(saved.get("detail") or row.title)
-        return cls(type=row.type, title=row.title, status=row.status, detail=detail)
+        return cls(
+            type=row.type,
+            title=row.title,
+            status=row.status,
+            detail=detail,
+            action=row.action,
+        )
 
 
 class NewUnprocessedFile(RequestBody):

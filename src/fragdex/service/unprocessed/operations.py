@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -11,7 +10,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import Index, open_index
-from fragdex.errors import Conflict, FragdexError, Unavailable, Unprocessable
+from fragdex.errors import (
+    BytesMissing,
+    FragdexError,
+    Unavailable,
+    Unprocessable,
+)
+from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import IN_THREAD
 from fragdex.service.isobmff.indexing import store_index, store_saved
@@ -135,7 +140,7 @@ def target(context: ServiceContext, tenant_id: str, file_id: str) -> Target:
     return Target(FAMILY, file_id, arrival(context), context.settings.max_unprocessed_bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Examined:
     """What was learnt of the bytes; the objects wait in the trash until the record names them."""
 
@@ -219,7 +224,7 @@ def process_file(
 
     Raises:
         RecordNotFound: this tenant has no such file.
-        Conflict: bytes of it are missing, or all that was kept of it was deleted.
+        BytesMissing: bytes of it are missing, or all that was kept of it was deleted.
         Unprocessable: it is known to be no media file.
         TooManyRequests: too many jobs of the tenant are in progress.
     """
@@ -230,7 +235,7 @@ def process_file(
         blob = blobs.used_by(connection, tenant_id, FAMILY, file_id)
         if going is None:
             if blob is None:
-                raise Conflict(
+                raise BytesMissing(
                     "only the tracks of this file were kept, and they were deleted",
                     advice="send the file again",
                 )
@@ -382,14 +387,14 @@ def cancel_all(context: ServiceContext, connection: Connection, file_id: str) ->
 
 
 def ensure_media(connection: Connection, row: Row[Any]) -> None:
-    """Refuse a file whose bytes are missing (Conflict), or no media (Unprocessable)."""
+    """Refuse a file whose bytes are missing (BytesMissing), or no media (Unprocessable)."""
     if row.completed_at is None:
         next_byte = connection.scalar(
             sa.select(uploads.c.next_byte).where(
                 uploads.c.family == FAMILY, uploads.c.record_id == row.id
             )
         )
-        raise Conflict(
+        raise BytesMissing(
             "bytes of the file are missing",
             more={"next_byte": next_byte or 0, "byte_size": row.byte_size},
         )

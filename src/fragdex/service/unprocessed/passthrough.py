@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from fragdex.fragments.table import FragmentFlags
 from fragdex.indexing.access import Access, CannotTell, SampleBytes, access_of
 from fragdex.indexing.codecs import Missing, aac_config, config, decoder_config
 from fragdex.indexing.moov import plain_init
+from fragdex.record import record
 from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import INDEX
@@ -64,7 +64,7 @@ def why_not_by_index(index: Index, *, remote: bool = False) -> str | None:
     fragments = track.fragments
     if track.kind not in ("video", "audio") or codec_name(track.codec) is None:
         return "browsers do not play its codec"
-    if track.info.encryption is not None:
+    if track.is_encrypted():
         return "it is encrypted"
     # Where their positions count from is asked of each moof below.
     known = FragmentFlags.DECLARED_BASE | FragmentFlags.BETWEEN | FragmentFlags.BESIDE
@@ -158,7 +158,7 @@ def _counts_from_itself(source: Source, moof: int, end: int) -> bool:
     return len(heads) == 1 and heads[0].fields.get("flags", 0) & 0x020001 == 0x020000
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Indexed:
     """What came of a file.
 

@@ -6,7 +6,11 @@ from typing import Any
 
 from fastapi import Depends, Response
 
-from fragdex.errors import Conflict, RecordNotFound, Unprocessable
+from fragdex.errors import (
+    BytesMissing,
+    RecordNotFound,
+    Unprocessable,
+)
 from fragdex.service.unprocessed import operations
 from fragdex.service.unprocessed.model import (
     NewUnprocessedFile,
@@ -24,6 +28,7 @@ from fragdex.service.web.fields import RecordId
 from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.routing import PREFIX, api_router
+from fragdex.service.web.threads import asks_store
 
 GOING: dict[int | str, dict[str, Any]] = {
     200: {"model": ProcessRecord, "description": "It runs, or has ended well"}
@@ -54,16 +59,17 @@ routes.upload(
 @router.post(
     "/unprocessed_files/{id}/process",
     status_code=201,
-    responses={**answers(RecordNotFound, Conflict, Unprocessable), **GOING},
+    responses={**answers(RecordNotFound, BytesMissing, Unprocessable), **GOING},
     dependencies=CREATES,
 )
 @router.post(
     "/unprocessed_files/{id}/isobmff",
     name="process_unprocessed_file_to_isobmff",
     status_code=201,
-    responses={**answers(RecordNotFound, Conflict, Unprocessable), **GOING},
+    responses={**answers(RecordNotFound, BytesMissing, Unprocessable), **GOING},
     dependencies=CREATES,
 )
+@asks_store
 def process_unprocessed_file(
     id: RecordId, response: Response, caller: Asking, context: InContext
 ) -> ProcessRecord:

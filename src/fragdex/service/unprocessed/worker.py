@@ -17,7 +17,6 @@ import hashlib
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -27,6 +26,7 @@ from sqlalchemy.engine import Connection, Row
 
 from fragdex.errors import Unavailable, Unprocessable
 from fragdex.fragments.table import Int64
+from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.isobmff.operations import register
 from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
@@ -65,7 +65,7 @@ _LINE: Final = 1 << 10
 """Bytes of a record in addition to its columns and the made bytes, at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Original:
     """An upload: its bytes in the store, and a file of this machine that has them."""
 
@@ -145,7 +145,7 @@ def _same(track: BinaryIO, whole: BinaryIO, size: int, check: Callable[[], None]
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StagedTrack:
     """A track whose bytes and index are objects of the store.
 

@@ -14,12 +14,12 @@ from dataclasses import replace
 
 from fragdex import ByteRange
 from fragdex.errors import (
+    DigestMismatch,
     FragdexError,
     SourceNotFound,
     SourceUnavailable,
     StoreFull,
     Unavailable,
-    Unprocessable,
 )
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs
@@ -57,7 +57,7 @@ def complete(
     if upload.md5 not in (None, md5):
         start_over(upload, lease, draft)
         raise Refused(
-            Unprocessable(
+            DigestMismatch(
                 "the md5 of the bytes is not the one announced",
                 more={"next_byte": 0},
                 expected=md5_text(upload.md5 or b""),

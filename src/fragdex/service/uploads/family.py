@@ -17,7 +17,12 @@ from typing import Annotated, Any, Protocol, TypeVar
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from fragdex.errors import FragdexError, NotReady, RecordNotFound
+from fragdex.errors import (
+    FragdexError,
+    NotReady,
+    RecordNotFound,
+    UploadIncomplete,
+)
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import md5_bytes
@@ -40,6 +45,7 @@ from fragdex.service.web.idempotency import idempotency_key
 from fragdex.service.web.problems import answers
 from fragdex.service.web.ranges import media_answers, media_of
 from fragdex.service.web.routing import PREFIX, get_and_head, with_fast_path
+from fragdex.service.web.threads import run_by_records
 
 NOT_FOUND = answers(RecordNotFound)
 
@@ -97,8 +103,11 @@ class Family:
             always_new: it never does.
         """
 
-        def post(new: Any, response: Response, caller: Asking, context: InContext) -> Any:
-            record, is_new = create(context, caller.tenant_id, new)
+        async def post(new: Any, response: Response, caller: Asking, context: InContext) -> Any:
+            # what has no bytes is stored at once
+            record, is_new = await run_by_records(
+                context, lambda c: create(c, caller.tenant_id, new)
+            )
             if not is_new:
                 response.status_code = 200
             response.headers["Location"] = (
@@ -160,8 +169,8 @@ class Family:
             return _json(find(context, tenant_id, md5_bytes(request.path_params["md5"], "md5")))
 
         @with_fast_path(sync_handler)
-        def get(md5: Md5InPath, caller: Asking, context: InContext) -> Response:
-            return _json(find(context, caller.tenant_id, md5))
+        async def get(md5: Md5InPath, caller: Asking, context: InContext) -> Response:
+            return _json(await run_by_records(context, lambda c: find(c, caller.tenant_id, md5)))
 
         self._router.get(
             f"{self._path}/md5/{{md5}}",
@@ -177,6 +186,7 @@ class Family:
         find: Callable[[ServiceContext, str, str], Record],
         *,
         description: str = "The record.",
+        responses: dict[int | str, dict[str, Any]] = NOT_FOUND,
     ) -> None:
         """GET of the record of an id."""
 
@@ -184,15 +194,15 @@ class Family:
             return _json(find(context, tenant_id, record_id(request.path_params["id"])))
 
         @with_fast_path(sync_handler)
-        def get(id: RecordId, caller: Asking, context: InContext) -> Response:
-            return _json(find(context, caller.tenant_id, id))
+        async def get(id: RecordId, caller: Asking, context: InContext) -> Response:
+            return _json(await run_by_records(context, lambda c: find(c, caller.tenant_id, id)))
 
         self._router.get(
             self._path + self._record_at,
             name=f"get_{self._name}",
             description=description,
             response_model=record,
-            responses=NOT_FOUND,
+            responses=responses,
         )(get)
 
     def progress(
@@ -252,13 +262,16 @@ class Family:
             try:
                 uploaded = find(request.app.state.nonblocking, tenant_id, id)
             except BlockingIOError:
-                uploaded = await run_sync(find, context, tenant_id, id)
+                uploaded = await run_by_records(context, lambda c: find(c, tenant_id, id))
             return _json(uploaded, 201 if progress.complete else 202)
 
-        def get(id: RecordId, caller: Asking, context: InContext) -> Any:
-            family = target(context, caller.tenant_id, id).family
-            ensure_complete(state(context, caller.tenant_id, family, id))
-            return find(context, caller.tenant_id, id)
+        def look(context: ServiceContext, tenant_id: str, id: str) -> Record:
+            family = target(context, tenant_id, id).family
+            ensure_complete(state(context, tenant_id, family, id))
+            return find(context, tenant_id, id)
+
+        async def get(id: RecordId, caller: Asking, context: InContext) -> Any:
+            return await run_by_records(context, lambda c: look(c, caller.tenant_id, id))
 
         missing = {"model": record, "description": "Bytes are missing"}
         self._router.post(
@@ -277,7 +290,7 @@ class Family:
             description="The record, once its bytes are complete; before that 404, with "
             "`next_byte`.",
             response_model=record,
-            responses=NOT_FOUND,
+            responses=answers(RecordNotFound, UploadIncomplete),
         )(get)
 
     def media(

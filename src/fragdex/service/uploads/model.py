@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sqlalchemy.engine import Connection
 
+from fragdex.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True, slots=True)
 class Progress:
     """How far an upload is: bytes 0 (inclusive) to `next_byte` (exclusive) are durable."""
 
@@ -18,7 +19,7 @@ class Progress:
     complete: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Upload:
     """The row of an upload, as it was when a request began.
 
@@ -55,7 +56,7 @@ class ArrivalWatcher(Protocol):
         """Take the next bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Arrived:
     """All bytes of an upload, under `store_key` in the store.
 
@@ -79,7 +80,7 @@ def _nothing(connection: Connection, arrived: Arrived) -> None:
     """A family that wants no word."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Arrival:
     """How a family takes the bytes of one upload. Each part is optional.
 
@@ -99,7 +100,7 @@ class Arrival:
     examine: Callable[[Arrived], object] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Target:
     """Where the bytes of requests go, by whatever protocol they come.
 

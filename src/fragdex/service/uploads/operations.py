@@ -18,13 +18,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy.engine import Connection
 
-from fragdex.errors import Conflict, RecordNotFound, Unavailable, Unprocessable, UploadGap
+from fragdex.errors import (
+    Conflict,
+    Finished,
+    RecordNotFound,
+    Unavailable,
+    Unprocessable,
+    UploadGap,
+)
+from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, md5_text
@@ -186,7 +194,7 @@ SECONDS: Final = 3600
 """For so long a URL is valid."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MissingPart:
     """Bytes `start` (inclusive) to `start + byte_size`, to be put at `url`."""
 
@@ -195,7 +203,7 @@ class MissingPart:
     url: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PartPlan:
     """The first parts that are missing; `missing` counts all of them."""
 
@@ -216,11 +224,9 @@ def plan_parts(context: ServiceContext, tenant_id: str, family: str, record_id: 
     with context.database.read() as connection:
         upload, _ = leases.find(connection, tenant_id, family, record_id)
     direct = _need_direct(context)
-    if upload.complete or upload.next_byte:
-        raise Conflict(
-            "bytes of this upload came by chunks; send the rest so",
-            more={"next_byte": upload.byte_size if upload.complete else upload.next_byte},
-        )
+    if upload.complete:
+        raise Finished("this upload is complete", more={"next_byte": upload.byte_size})
+    _need_no_chunks(upload)
     here = dict(direct.pieces(upload.draft))
     missing = [start for start, size in _grid(upload.byte_size) if here.get(start) != size]
     now = instant()
@@ -242,7 +248,7 @@ def assemble_parts(
     """Make the parts that were put the bytes of the upload; blocks until all are read.
 
     Raises:
-        RecordNotFound, Conflict: as `plan_parts`.
+        RecordNotFound, Conflict, Finished: as `plan_parts`.
         UploadGap: a part is missing, or has another size than it may; `more["next_byte"]` is its
             first byte.
         UploadBusy: it is being assembled.

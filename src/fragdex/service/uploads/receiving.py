@@ -28,6 +28,7 @@ from fragdex.errors import (
     Unprocessable,
     UploadBusy,
     UploadGap,
+    UploadIncomplete,
 )
 from fragdex.service.uploads.hashing import FairBudget, SerialExecutor
 from fragdex.service.uploads.model import Progress, Target
@@ -230,10 +231,10 @@ def ensure_complete(progress: Progress) -> None:
     """Published clients ask before they upload: what is not complete is not found.
 
     Raises:
-        RecordNotFound: bytes are missing; `next_byte` says from where.
+        UploadIncomplete: bytes are missing; `next_byte` says from where.
     """
     if not progress.complete:
-        raise RecordNotFound(
+        raise UploadIncomplete(
             "bytes of this upload are missing",
             more={"next_byte": progress.next_byte, "byte_size": progress.byte_size},
         )

@@ -8,14 +8,18 @@ another family has `filename`, `mime_type`, `byte_size`, `md5`, `created_at`, `c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.errors import NotReady, RecordNotFound, TooLarge
+from fragdex.errors import (
+    BytesMissing,
+    RecordNotFound,
+    TooLarge,
+)
+from fragdex.record import record
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext
 from fragdex.service.outbox import emit
@@ -94,11 +98,13 @@ class Repository(Generic[Record, Page]):
         limit: int,
         cursor: str | None,
         status: Any,
+        only: sa.ColumnElement[bool] | None = None,
     ) -> Page:
         """One page of records, newest first.
 
         Args:
             status: those alone; None: all.
+            only: what else is true of their rows.
 
         Raises:
             InvalidRequest: a limit out of bounds, or no cursor of ours.
@@ -109,6 +115,8 @@ class Repository(Generic[Record, Page]):
                 self.table.c.status == status if self._statuses is None else self._statuses[status]
             )
             wanted = wanted.where(own)
+        if only is not None:
+            wanted = wanted.where(only)
         with context.database.read() as connection:
             listed = page(connection, wanted, self.table, limit, cursor, self._weight)
             records = self._records(connection, listed.rows)
@@ -128,7 +136,7 @@ class FileStatus(StrEnum):
     READY = "ready"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AnnouncedFile:
     """A file to come; `empty` is all there is of one that has no bytes."""
 
@@ -346,7 +354,7 @@ class FileRepository(Repository[Record, Page]):
 
         Raises:
             RecordNotFound: this tenant has none of it.
-            NotReady: they are not all here yet.
+            BytesMissing: they are not all here yet.
         """
         table = self.table
         use = blob_uses.c
@@ -363,7 +371,9 @@ class FileRepository(Repository[Record, Page]):
             row = connection.execute(wanted.where(mine)).first()
             if row is None:
                 status = _status(self.row(connection, tenant_id, record_id))
-                raise NotReady(f"bytes of this {self._noun} are missing", more={"state": status})
+                raise BytesMissing(
+                    f"bytes of this {self._noun} are missing", more={"state": status}
+                )
         return StoredBytes(*row)
 
 

@@ -19,6 +19,7 @@ from dataclasses import replace
 from fragdex import ByteRange
 from fragdex.byterange import parse_content_range
 from fragdex.errors import (
+    BodyLengthMismatch,
     FragdexError,
     InvalidRange,
     InvalidRequest,
@@ -108,7 +109,7 @@ def span_of(
             found=span.stop,
         )
     if length is not None and length != span.size:
-        raise Unprocessable(
+        raise BodyLengthMismatch(
             "the body is not as long as announced",
             more={"byte_size": size, "next_byte": upload.next_byte},
             expected=f"{span.size} bytes",
@@ -292,8 +293,8 @@ class UploadSession:
                 found=sha256.hex(),
             )
 
-    def _unlike(self, how: str, found: object) -> Unprocessable:
-        return Unprocessable(
+    def _unlike(self, how: str, found: object) -> BodyLengthMismatch:
+        return BodyLengthMismatch(
             f"the body is {how} than announced",
             more={"byte_size": self.upload.byte_size, "next_byte": self._durable},
             expected=f"{self._span.size} bytes",

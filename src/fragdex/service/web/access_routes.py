@@ -17,7 +17,14 @@ from fastapi import Depends, Request, Response
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from fragdex.errors import Conflict, Forbidden, InvalidRequest, RecordNotFound, Unauthenticated
+from fragdex.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    Obstructed,
+    RecordNotFound,
+    Unauthenticated,
+)
 from fragdex.service.config import MOST_TOKEN_SECONDS
 from fragdex.service.context import ServiceContext
 from fragdex.service.logs import audit
@@ -161,7 +168,7 @@ def _secret_of(request: Request, key_id: str) -> str | None:
 @key_router.post(
     "/keys",
     status_code=201,
-    responses=answers(InvalidRequest, Conflict),
+    responses=answers(InvalidRequest, Conflict, Obstructed),
     dependencies=[Depends(idempotency_key)],
 )
 @needs_scope(keys.ADMIN)
@@ -196,7 +203,7 @@ def get_key(id: RecordId, caller: Asking, context: InContext) -> ApiKey:
     return ApiKey(**_facts(read_key(context.database, caller.tenant_id, id)))
 
 
-@key_router.delete("/keys/{id}", status_code=204, responses=answers(RecordNotFound, Conflict))
+@key_router.delete("/keys/{id}", status_code=204, responses=answers(RecordNotFound, Obstructed))
 @needs_scope(keys.ADMIN)
 def delete_key(id: RecordId, caller: Asking, context: InContext) -> None:
     """Revoke a key: within seconds, it and its URL tokens are refused.

@@ -19,7 +19,6 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qsl, unquote
 
@@ -28,6 +27,7 @@ from fastapi import Depends, Request
 from sqlalchemy import select
 
 from fragdex.errors import Forbidden, InvalidRequest, Unauthenticated, Unavailable
+from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import keys, tables
 from fragdex.service.records.keys import KeyUses
@@ -46,7 +46,7 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_REMEMBERED = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Caller:
     """The caller; `grant` is what a URL token opens, None for a key.
 
@@ -284,7 +284,7 @@ URL = (
 _URL = re.compile(URL)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Grant:
     """What a token opens."""
 

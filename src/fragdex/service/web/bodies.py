@@ -13,10 +13,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, TypeVar
 
-from anyio.to_thread import run_sync
 from starlette.requests import Request
 
 from fragdex.errors import RequestTimedOut, TooLarge, UnsupportedMediaType
+from fragdex.service.web.threads import run_at_store
 
 T = TypeVar("T")
 
@@ -151,7 +151,7 @@ async def in_thread(request: Request, limit: int, work: Callable[[Iterator[bytes
     feeding = asyncio.create_task(feed())
     try:
         # abandoned threads would keep writing during the next request
-        return await run_sync(run)
+        return await run_at_store(run)
     finally:
         if not feeding.done():
             feeding.cancel()

@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute
 from fragdex.service.web.auth import SECURITY_SCHEMES
 from fragdex.service.web.events import NAMES
 from fragdex.service.web.fields import VALIDATORS
-from fragdex.service.web.problems import HTTP, PROBLEMS
+from fragdex.service.web.problems import ACTIONS, HTTP, PROBLEMS
 from fragdex.service.web.routing import HeadRoute
 
 router = APIRouter(include_in_schema=False, route_class=HeadRoute)
@@ -34,15 +34,17 @@ DESCRIPTION = (
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 
 STYLE = """
-:root{color-scheme:light dark;--line:#8884;--soft:#888;--mark:#2f6fdb}
-body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:0 auto;padding:2rem 1.2rem 6rem}
+:root{color-scheme:light dark;--line:#8884;--soft:light-dark(#565e6c,#9ba4b2);
+--mark:light-dark(#4353d6,#98a4ff)}
+body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:0 auto;padding:2rem 1.2rem 6rem;
+overflow-wrap:anywhere;background:light-dark(#fff,#121212);color:light-dark(#171a21,#e8ebf0)}
 h1{font-size:1.7rem;margin:0}h2{margin:2.6rem 0 .6rem;border-bottom:1px solid var(--line)}
-code,pre{font:13px/1.45 ui-monospace,monospace}pre{overflow:auto;padding:.7rem;
+code,pre{font:13px/1.45 ui-monospace,monospace}pre{white-space:pre-wrap;padding:.7rem;
 border:1px solid var(--line);border-radius:6px}
 details{border:1px solid var(--line);border-radius:6px;margin:.35rem 0;padding:.35rem .7rem}
-summary{cursor:pointer;display:flex;gap:.7rem;align-items:baseline}
+summary{cursor:pointer;display:flex;flex-wrap:wrap;gap:0 .7rem;align-items:baseline}
 summary b{font:600 12px ui-monospace,monospace;width:3.6rem;color:var(--mark)}
-summary span{color:var(--soft);margin-left:auto;text-align:right}
+summary code{min-width:0}summary span{color:var(--soft);margin-left:auto}
 table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;
 padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line)}tr:target{background:#2f6fdb33}
 a{color:var(--mark)}
@@ -71,6 +73,7 @@ def document(app: FastAPI, routes: Sequence[BaseRoute]) -> dict[str, Any]:
         document["servers"] = [{"url": public_url}]
     components = document.setdefault("components", {})
     components["securitySchemes"] = SECURITY_SCHEMES
+    components["headers"] = HEADERS
     schemas = components.setdefault("schemas", {})
     schemas.update(SCHEMAS)
     # FastAPI's own form of a refusal, which nothing answers here
@@ -155,11 +158,11 @@ def page(document: Mapping[str, Any]) -> str:
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>fragdex</title>'
         '<meta name="viewport" content="width=device-width"><style>'
-        f"{STYLE}</style><h1>{_text(info['title'])} {_text(info['version'])}</h1>"
+        f"{STYLE}</style><main><h1>{_text(info['title'])} {_text(info['version'])}</h1>"
         f"<p>{_text(info['description'])}</p>"
         '<p>For programs: <a href="openapi.json">openapi.json</a>. Every request below '
         "<code>/api/v1</code> carries <code>Authorization: Bearer KEY</code>.</p>"
-        f"{families}<h2>Problems</h2>{_problems()}<h2>Schemas</h2>{schemas}</html>"
+        f"{families}<h2>Problems</h2>{_problems()}<h2>Schemas</h2>{schemas}</main></html>"
     )
 
 
@@ -171,7 +174,7 @@ def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:
         for parameter in operation.get("parameters", ())
     ]
     if rows:
-        parts.append(_table(("parameter", "in", ""), rows))
+        parts.append(_table(("parameter", "in", "what"), rows))
     body = operation.get("requestBody", {}).get("content", {})
     for media_type, content in body.items():
         parts.append(f"<p>Body: <code>{_text(media_type)}</code> {_schema(content)}</p>")
@@ -199,9 +202,13 @@ def _problems() -> str:
     rows = {row.slug: row for row in (*HTTP.values(), *PROBLEMS.values())}
     cells = "".join(
         f'<tr id="{row.slug}"><td>{row.status}<td><code>{row.slug}</code><td>{_text(row.title)}'
+        f"<td>{row.action}"
         for row in sorted(rows.values(), key=lambda row: (row.status, row.slug))
     )
-    return f"<table>{cells}</table>"
+    actions = "".join(
+        f"<tr><td><code>{name}</code><td>{_text(what)}" for name, what in ACTIONS.items()
+    )
+    return f"<table>{cells}</table><p>What a client should do:</p><table>{actions}</table>"
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
@@ -226,7 +233,16 @@ _PROBLEM_MEMBERS: dict[str, Any] = {
     "title": {"type": "string"},
     "status": {"type": "integer"},
     "detail": {"type": "string"},
+    "action": _ref("ProblemAction"),
 }
+
+HEADERS: dict[str, dict[str, Any]] = {
+    "RetryAfter": {
+        "description": "with the action `retry`: seconds after which to send the same again",
+        "schema": {"type": "integer", "minimum": 1},
+    }
+}
+"""Fields of responses that several operations have."""
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "Problem": {
@@ -239,6 +255,12 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "next_byte": {"type": "integer", "description": "of an upload: where to continue"},
             "limit": {"type": "number", "description": "that the request is over"},
         },
+    },
+    "ProblemAction": {
+        "description": "What to do: "
+        + "; ".join(f"`{action}`: {what}" for action, what in ACTIONS.items()),
+        "type": "string",
+        "enum": [*ACTIONS],
     },
     "ProblemError": {
         "description": "A rule that a request breaks, and where",

@@ -20,7 +20,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Final, TypeAlias
 
 from anyio.to_thread import run_sync
@@ -30,6 +30,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fragdex.errors import FragdexError, RecordNotFound, Unavailable
+from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.logs import explained
 from fragdex.service.web.auth import admission_ends
@@ -289,7 +290,7 @@ def look_once(look: Look, context: ServiceContext, tenant_id: str, record_id: st
     return events[record_id]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Topic:
     """A record that is listened to."""
 

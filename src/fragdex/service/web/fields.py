@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -33,6 +32,7 @@ from pydantic_core import core_schema
 from typing_extensions import TypeAliasType
 
 from fragdex.errors import RecordNotFound, did_you_mean
+from fragdex.record import record
 from fragdex.service.records.identifiers import md5_bytes
 from fragdex.service.records.pages import CURSOR, MAX_LIMIT
 
@@ -75,7 +75,7 @@ Md5InPath = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class written_as:  # noqa: N801
     """Metadata of a text that matches `pattern` from its beginning to its end.
 
@@ -243,8 +243,11 @@ class RequestBody(ApiModel):
             return value
         known = cls.member_names()
         unknown = [name for name in value if name not in known][:MOST_UNKNOWN]
-        if not unknown:
+        twice = cls._said_twice(value)
+        if not unknown and twice is None:
             return value
+        if twice is not None:
+            raise ValueError(f"{' and '.join(twice)} are the same field: send {twice[0]} alone")
         wrong: Any = [  # InitErrorDetails of pydantic's own core
             {
                 "type": "value_error",
@@ -255,6 +258,15 @@ class RequestBody(ApiModel):
             for name in unknown
         ]
         raise ValidationError.from_exception_data(cls.__name__, wrong)
+
+    @classmethod
+    def _said_twice(cls, value: Mapping[str, Any]) -> list[str] | None:
+        for field in cls.model_fields.values():
+            if field.validation_alias is not None:
+                named = [one for one in _choices(field.validation_alias) if one in value]
+                if len(named) > 1:
+                    return named
+        return None
 
     @classmethod
     def member_names(cls) -> list[str]:

@@ -1,16 +1,21 @@
-"""What a request passes before its route: named, counted, traced, faults answered, made safe.
+"""What a request passes before its route: named, counted, traced, errors answered, made safe.
 
-And which pages may call the service from a browser (WHATWG Fetch, 3.2).
+And which pages may call the service from a browser (WHATWG Fetch, 3.2). One layer does all of it:
+each of the framework's own costs every request a call, and a closure around what is sent.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
+from typing import Any
 
-from fastapi import FastAPI
+from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
 from fragdex.errors import FragdexError
 from fragdex.service.config import Settings
@@ -43,21 +48,36 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Front:
-    """The layer around all routes, inside of what CORS adds."""
+    """The layer around all routes.
+
+    Args:
+        refusals: what answers an exception of a class that routes raise on purpose.
+    """
 
     def __init__(
-        self, app: ASGIApp, metrics: Metrics, traces: Traces, *, access_log: bool = False
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        metrics: Metrics,
+        traces: Traces,
+        refusals: Mapping[Any, ExceptionHandler],
     ) -> None:
         self._app, self._metrics, self._traces = app, metrics, traces
-        self._access_log = access_log
+        self._access_log = settings.access_log
+        self._cors = _cors_of(settings)
+        self._refusals = refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; other kinds of connection go through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        headers = Headers(scope=scope)
+        if self._cors is not None and _is_preflight(scope, headers):
+            await self._cors.preflight_response(headers)(scope, receive, send)
+            return
         request_id = request_id_of(next(iter(_fields(scope, b"x-request-id")), None))
-        sent = _Sent(send, request_id)
+        sent = _Sent(send, request_id, self._cors, headers)
         REQUEST_ID.set(request_id)
         if b"%2f" in (scope.get("raw_path") or b"").lower():
             # decoded, it would be a path of other segments: that of another route
@@ -84,14 +104,14 @@ class Front:
             await self._app(scope, receive, sent)
         except BrokenOff:
             pass  # the server closes a connection whose answer is not complete
-        except Exception as error:  # a fault of ours is answered, and written down
+        except Exception as error:
             if sent.status:
-                outage = _outage(error)
-                if outage is None:
+                if not isinstance(error, FragdexError):
                     raise
-                log.warning("an answer broke off: %s", explained(outage))
+                # the store or the database went away
+                log.warning("an answer broke off: %s", explained(error))
                 return  # as above
-            await unexpected(error)(scope, receive, sent)
+            await (await self._refusal(scope, receive, error))(scope, receive, sent)
         finally:
             self._metrics.requests_running.dec()
             method = scope["method"] if scope["method"] in METHODS else "(other)"
@@ -100,12 +120,23 @@ class Front:
             if self._access_log:
                 _log_request(scope, sent.status, sent.size, seconds)
 
+    async def _refusal(self, scope: Scope, receive: Receive, error: Exception) -> ASGIApp:
+        """The answer to what a route raised; a fault of ours is written down."""
+        for kind in type(error).__mro__:
+            if (refuse := self._refusals.get(kind)) is not None:
+                answer: ASGIApp = await refuse(Request(scope, receive), error)  # type: ignore[misc, arg-type]
+                return answer
+        return unexpected(error)
+
 
 class _Sent:
     """Sends an answer, made safe; knows what of it was sent."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(
+        self, send: Send, request_id: str, cors: CORSMiddleware | None, requested: Headers
+    ) -> None:
         self._send, self._named = send, (b"x-request-id", request_id.encode())
+        self._cors, self._requested = cors, requested
         self._one_line = False
         self.status = self.size = 0
 
@@ -116,6 +147,9 @@ class _Sent:
             longer = _with_newline(headers)
             self._one_line = longer is not None
             message["headers"] = [*map(_public, longer or headers), *SAFETY, self._named]
+            if self._cors is not None:
+                await self._cors.send(message, self._send, self._requested)
+                return
         elif self._one_line and not message.get("more_body"):
             message["body"] = message.get("body", b"") + b"\n"
         self.size += len(message.get("body", b"")) + message.get("count", 0)  # of a file
@@ -183,13 +217,6 @@ def _log_request(scope: Scope, status: int, size: int, seconds: float) -> None:
         "%s %s %s %d %d bytes %.4f s", fields["client"], scope["method"], target, status, size,
         seconds, extra={"fields": fields},
     )  # fmt: skip
-
-
-def _outage(error: BaseException) -> FragdexError | None:
-    """Why an answer that had begun ended, where the store or the database went away."""
-    # a RuntimeError is Starlette's word for what cannot be answered any more
-    raised = error.__cause__ if isinstance(error, RuntimeError) else error
-    return raised if isinstance(raised, FragdexError) else None
 
 
 def _public(field: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
@@ -270,17 +297,26 @@ EXPOSED_FIELDS = (
 DAY = 86_400
 
 
-def install_cors(app: FastAPI, settings: Settings) -> None:
-    """Answer preflight requests, and let answers be read by pages of the set origins.
+def _cors_of(settings: Settings) -> CORSMiddleware | None:
+    """Answers preflight requests, and lets answers be read by pages of the set origins.
 
     Never with credentials: a key is sent by the page that holds it, not by the browser itself.
     """
-    if settings.cors_origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(settings.cors_origins),
-            allow_methods=METHODS,
-            allow_headers=ALLOWED_FIELDS,
-            expose_headers=EXPOSED_FIELDS,
-            max_age=DAY,
-        )
+    if not settings.cors_origins:
+        return None
+    return CORSMiddleware(
+        Response(),  # it is no layer of its own
+        allow_origins=list(settings.cors_origins),
+        allow_methods=METHODS,
+        allow_headers=ALLOWED_FIELDS,
+        expose_headers=EXPOSED_FIELDS,
+        max_age=DAY,
+    )
+
+
+def _is_preflight(scope: Scope, headers: Headers) -> bool:
+    return (
+        scope["method"] == "OPTIONS"
+        and "origin" in headers
+        and "access-control-request-method" in headers
+    )

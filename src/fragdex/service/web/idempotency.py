@@ -16,7 +16,6 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Protocol
 
@@ -28,7 +27,8 @@ from sqlalchemy.exc import IntegrityError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fragdex.errors import Conflict, FragdexError, IdempotencyMismatch, InvalidRequest
+from fragdex.errors import FragdexError, IdempotencyMismatch, InvalidRequest, RequestRunning
+from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.tables import replays
 from fragdex.service.records.tenant_limits import ensure_within_quota
@@ -71,7 +71,7 @@ class ShownOnce(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Claim:
     tenant_id: str
     key: str
@@ -210,8 +210,8 @@ def _claim(
     return Response(first.body, first.status, {**first.headers, REPLAYED: "true"})
 
 
-def _busy() -> Conflict:
-    return Conflict("the first request with this Idempotency-Key is running", retry_after=1)
+def _busy() -> RequestRunning:
+    return RequestRunning("the first request with this Idempotency-Key is running", retry_after=1)
 
 
 def _save_answer(

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as TookTooLong
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from starlette.types import ASGIApp, Message, Scope
 
 from fragdex.errors import TooLarge, Unavailable
+from fragdex.record import record
 from fragdex.service.records.keys import READ
 from fragdex.service.web.auth import CALLER, Caller
 from fragdex.service.web.events import BrokenOff
@@ -27,7 +28,7 @@ from fragdex.traces import trace_context
 _SECONDS: Final = 60.0
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Reply:
     """An answer: names of headers in lower case, the body whole."""
 

@@ -12,6 +12,7 @@ import math
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from fastapi import FastAPI
@@ -31,10 +32,35 @@ MEDIA_TYPE = "application/problem+json"
 REGISTRY = "https://iana.org/assignments/http-problem-types"
 
 
+class Action(StrEnum):
+    """What a client should do about a problem: the member `action` of each."""
+
+    RETRY = "retry"
+    RESEND = "resend"
+    CHANGE = "change"
+    PREPARE = "prepare"
+    AUTHORIZE = "authorize"
+    STOP = "stop"
+    REPORT = "report"
+
+
+ACTIONS: Final[Mapping[Action, str]] = {
+    Action.RETRY: "send the same request again after the seconds of `Retry-After`",
+    Action.RESEND: "send the missing or damaged bytes again, from `next_byte` if it is there",
+    Action.CHANGE: "change the request; the same one is refused again",
+    Action.PREPARE: "change what stands in the way (`detail` says what), then send the same again",
+    Action.AUTHORIZE: "send a key or token that allows this",
+    Action.STOP: "do not send it again: what it requests is over, gone, or was never there",
+    Action.REPORT: "tell the operator of the service: no request changes it",
+}
+"""What the actions mean, as the document and the docs say it."""
+
+
 class Row(NamedTuple):
     """What an error class is to a caller of HTTP."""
 
     status: int
+    action: Action
     slug: str
     title: str
     registered: bool = False
@@ -48,76 +74,133 @@ class Row(NamedTuple):
 
 PROBLEMS: dict[type[FragdexError], Row] = {
     # ---- the service's own
-    kinds.ServiceError: Row(500, "fault", "A fault of the service"),
-    kinds.RecordNotFound: Row(404, "not-found", "No such record"),
-    kinds.Unauthenticated: Row(401, "unauthenticated", "A key is needed"),
-    kinds.Forbidden: Row(403, "forbidden", "The key or token does not allow this"),
-    kinds.InvalidRequest: Row(422, "invalid-request", "The request breaks a rule"),
+    kinds.ServiceError: Row(500, Action.REPORT, "fault", "A fault of the service"),
+    kinds.RecordNotFound: Row(404, Action.STOP, "not-found", "No such record"),
+    kinds.NotYet: Row(404, Action.RETRY, "not-yet", "It is being made"),
+    kinds.UploadIncomplete: Row(404, Action.RESEND, "upload-incomplete", "Bytes are missing"),
+    kinds.Unauthenticated: Row(401, Action.AUTHORIZE, "unauthenticated", "A key is needed"),
+    kinds.Forbidden: Row(
+        403, Action.AUTHORIZE, "forbidden", "The key or token does not allow this"
+    ),
+    kinds.InvalidRequest: Row(422, Action.CHANGE, "invalid-request", "The request breaks a rule"),
     kinds.IdempotencyMismatch: Row(
-        422, "idempotency-mismatch", "The Idempotency-Key belongs to another request"
+        422, Action.CHANGE, "idempotency-mismatch", "The Idempotency-Key belongs to another request"
     ),
-    kinds.Unprocessable: Row(422, "unprocessable", "The bytes differ from what was announced"),
-    kinds.PageFailed: Row(422, "page-failed", "The page cannot be rendered"),
-    kinds.BrowserGone: Row(503, "browser-gone", "The browser ended"),
-    kinds.Conflict: Row(409, "conflict", "The record's state does not allow this now"),
-    kinds.UploadGap: Row(409, "upload-gap", "Bytes before this chunk are missing"),
+    kinds.Unprocessable: Row(422, Action.CHANGE, "unprocessable", "These bytes cannot be used"),
+    kinds.DigestMismatch: Row(422, Action.RESEND, "md5-mismatch", "The bytes have another md5"),
+    kinds.BodyLengthMismatch: Row(
+        422, Action.RESEND, "body-length-mismatch", "The body has another length than announced"
+    ),
+    kinds.PageFailed: Row(422, Action.CHANGE, "page-failed", "The page cannot be rendered"),
+    kinds.BrowserGone: Row(503, Action.RETRY, "browser-gone", "The browser ended"),
+    kinds.Conflict: Row(409, Action.CHANGE, "conflict", "The record does not allow this request"),
+    kinds.RequestRunning: Row(
+        409, Action.RETRY, "request-running", "The first of these requests is running"
+    ),
+    kinds.Obstructed: Row(409, Action.PREPARE, "obstructed", "Something else stands in the way"),
+    kinds.Finished: Row(409, Action.STOP, "finished", "The record is final"),
+    kinds.UploadGap: Row(409, Action.RESEND, "upload-gap", "Bytes before this chunk are missing"),
     kinds.UploadOffsetMismatch: Row(
-        409, "mismatching-upload-offset", "Mismatching Upload Offset", True
+        409, Action.RESEND, "mismatching-upload-offset", "Mismatching Upload Offset", True
     ),
-    kinds.UploadCompleted: Row(400, "completed-upload", "Upload Is Completed", True),
+    kinds.UploadCompleted: Row(400, Action.STOP, "completed-upload", "Upload Is Completed", True),
     kinds.UploadLengthMismatch: Row(
-        400, "inconsistent-upload-length", "Inconsistent Upload Length Values", True
+        400, Action.CHANGE, "inconsistent-upload-length", "Inconsistent Upload Length Values", True
     ),
-    kinds.UploadBusy: Row(409, "upload-busy", "Another request is writing these bytes"),
-    kinds.NotReady: Row(409, "not-ready", "It is not ready"),
-    kinds.TooLarge: Row(413, "too-large", "Larger than this service accepts"),
-    kinds.QuotaExceeded: Row(413, "quota-exceeded", "The tenant's quota is exceeded"),
-    kinds.TooManyRequests: Row(429, "too-many-requests", "Too many requests"),
-    kinds.RequestTimedOut: Row(408, "request-timed-out", "The request body stopped arriving"),
-    kinds.NotAcceptable: Row(406, "not-acceptable", "This format is not available"),
-    kinds.UnsupportedMediaType: Row(415, "unsupported-media-type", "The body has another type"),
-    kinds.UnsupportedVersion: Row(412, "unsupported-version", "The protocol has another version"),
-    kinds.ChecksumMismatch: Row(460, "checksum-mismatch", "The bytes have another checksum"),
-    kinds.StoreFull: Row(507, "store-full", "No space left"),
-    kinds.Unavailable: Row(503, "unavailable", "Not available at the moment"),
-    kinds.EngineUnavailable: Row(503, "engine-unavailable", "A part of the service is missing"),
-    kinds.ConfigError: Row(500, "misconfigured", "The service is misconfigured"),
+    kinds.UploadBusy: Row(
+        409, Action.RETRY, "upload-busy", "Another request is writing these bytes"
+    ),
+    kinds.Superseded: Row(409, Action.STOP, "superseded", "A later request took its place"),
+    kinds.NotReady: Row(409, Action.RETRY, "not-ready", "It is being made"),
+    kinds.BytesMissing: Row(409, Action.RESEND, "bytes-missing", "Bytes of it are missing"),
+    kinds.NeverReady: Row(409, Action.STOP, "never-ready", "It failed, or was cancelled"),
+    kinds.TooLarge: Row(413, Action.CHANGE, "too-large", "Larger than this service accepts"),
+    kinds.QuotaExceeded: Row(
+        413, Action.PREPARE, "quota-exceeded", "The tenant's quota is exceeded"
+    ),
+    kinds.TooManyRequests: Row(429, Action.RETRY, "too-many-requests", "Too many requests"),
+    kinds.RequestTimedOut: Row(
+        408, Action.RESEND, "request-timed-out", "The request body stopped arriving"
+    ),
+    kinds.NotAcceptable: Row(406, Action.CHANGE, "not-acceptable", "This format is not available"),
+    kinds.UnsupportedMediaType: Row(
+        415, Action.CHANGE, "unsupported-media-type", "The body has another type"
+    ),
+    kinds.UnsupportedVersion: Row(
+        412, Action.CHANGE, "unsupported-version", "The protocol has another version"
+    ),
+    kinds.ChecksumMismatch: Row(
+        460, Action.RESEND, "checksum-mismatch", "The bytes have another checksum"
+    ),
+    kinds.StoreFull: Row(507, Action.RETRY, "store-full", "No space left"),
+    kinds.MediaUnavailable: Row(
+        502, Action.RETRY, "media-unavailable", "The server of the media does not answer"
+    ),
+    kinds.Unavailable: Row(503, Action.RETRY, "unavailable", "Not available at the moment"),
+    kinds.EngineUnavailable: Row(
+        501, Action.REPORT, "engine-unavailable", "A part of the service is missing"
+    ),
+    kinds.ConfigError: Row(500, Action.REPORT, "misconfigured", "The service is misconfigured"),
     # ---- the library's: what a caller's bytes and numbers are guilty of
-    kinds.FragdexError: Row(500, "library-fault", "A fault of the library"),
-    kinds.FormatError: Row(422, "bad-format", "The bytes break the rules of their format"),
-    kinds.NotISOBMFF: Row(422, "not-isobmff", "This is not an ISO base media file"),
-    kinds.MalformedBox: Row(422, "malformed-box", "A box contradicts the standard"),
-    kinds.TruncatedInput: Row(422, "truncated", "The file ends too early"),
-    kinds.LimitExceeded: Row(422, "limit-exceeded", "A number in the file exceeds a limit"),
-    kinds.DamagedIndex: Row(422, "damaged-index", "The index cannot be trusted"),
-    kinds.MalformedCaptions: Row(422, "malformed-captions", "The captions cannot be read"),
-    kinds.InvalidDigest: Row(422, "invalid-md5", "This is not an md5"),
-    kinds.BuildError: Row(422, "cannot-write", "A value does not fit this form"),
-    kinds.InvalidRange: Row(422, "invalid-range", "These positions are not a range"),
-    kinds.TrackNotFound: Row(404, "no-such-track", "No such track"),
-    kinds.InexactIndex: Row(422, "inexact-index", "The index has no samples"),
-    kinds.UndecodableMedia: Row(422, "undecodable-media", "The media cannot be decoded"),
-    kinds.UnverifiedSync: Row(422, "unverified-sync", "Sync samples cannot be verified"),
-    kinds.NoSyncSample: Row(422, "no-sync-sample", "There is no sync sample to seek to"),
-    kinds.IndexMismatch: Row(422, "index-mismatch", "The index does not describe this file"),
+    kinds.FragdexError: Row(500, Action.REPORT, "library-fault", "A fault of the library"),
+    kinds.FormatError: Row(
+        422, Action.CHANGE, "bad-format", "The bytes break the rules of their format"
+    ),
+    kinds.NotISOBMFF: Row(422, Action.CHANGE, "not-isobmff", "This is not an ISO base media file"),
+    kinds.MalformedBox: Row(422, Action.CHANGE, "malformed-box", "A box contradicts the standard"),
+    kinds.TruncatedInput: Row(422, Action.CHANGE, "truncated", "The file ends too early"),
+    kinds.LimitExceeded: Row(
+        422, Action.CHANGE, "limit-exceeded", "A number in the file exceeds a limit"
+    ),
+    kinds.DamagedIndex: Row(422, Action.CHANGE, "damaged-index", "The index cannot be trusted"),
+    kinds.MalformedCaptions: Row(
+        422, Action.CHANGE, "malformed-captions", "The captions cannot be read"
+    ),
+    kinds.InvalidDigest: Row(422, Action.CHANGE, "invalid-md5", "This is not an md5"),
+    kinds.BuildError: Row(422, Action.CHANGE, "cannot-write", "A value does not fit this form"),
+    kinds.InvalidRange: Row(422, Action.CHANGE, "invalid-range", "These positions are not a range"),
+    kinds.TrackNotFound: Row(404, Action.STOP, "no-such-track", "No such track"),
+    kinds.InexactIndex: Row(422, Action.CHANGE, "inexact-index", "The index has no samples"),
+    kinds.UndecodableMedia: Row(
+        422, Action.CHANGE, "undecodable-media", "The media cannot be decoded"
+    ),
+    kinds.UnverifiedSync: Row(
+        422, Action.CHANGE, "unverified-sync", "Sync samples cannot be verified"
+    ),
+    kinds.NoSyncSample: Row(
+        422, Action.CHANGE, "no-sync-sample", "There is no sync sample to seek to"
+    ),
+    kinds.IndexMismatch: Row(
+        422, Action.CHANGE, "index-mismatch", "The index does not describe this file"
+    ),
     # ---- the library's: the service reads its own store through it
-    kinds.SourceError: Row(503, "source-error", "Reading stored bytes failed"),
-    kinds.SourceNotFound: Row(404, "bytes-not-found", "The bytes no longer exist"),
-    kinds.SourceUnavailable: Row(503, "source-unavailable", "The store does not answer"),
-    kinds.SourceChanged: Row(503, "source-changed", "Stored bytes changed while being read"),
-    kinds.RangeIgnored: Row(503, "range-ignored", "The store does not answer ranges"),
-    kinds.BudgetExceeded: Row(503, "budget-exceeded", "A reading budget was used up"),
-    kinds.MissingExtra: Row(503, "missing-extra", "A package of the service is missing"),
+    kinds.SourceError: Row(503, Action.RETRY, "source-error", "Reading stored bytes failed"),
+    kinds.SourceNotFound: Row(404, Action.STOP, "bytes-not-found", "The bytes no longer exist"),
+    kinds.SourceUnavailable: Row(
+        503, Action.RETRY, "source-unavailable", "The store does not answer"
+    ),
+    kinds.SourceChanged: Row(
+        503, Action.RETRY, "source-changed", "Stored bytes changed while being read"
+    ),
+    kinds.RangeIgnored: Row(
+        500, Action.REPORT, "range-ignored", "The store does not answer ranges"
+    ),
+    kinds.BudgetExceeded: Row(
+        500, Action.REPORT, "budget-exceeded", "A reading budget was used up"
+    ),
+    kinds.MissingExtra: Row(
+        501, Action.REPORT, "missing-extra", "A package of the service is missing"
+    ),
 }
 
 HTTP: dict[int, Row] = {
-    400: Row(400, "bad-request", "The request cannot be read"),
-    404: Row(404, "no-such-path", "No such path"),
-    405: Row(405, "method-not-allowed", "The path does not support this method"),
-    412: Row(412, "precondition-failed", "The bytes are not those of If-Match"),
-    413: Row(413, "too-large", "Larger than this service accepts"),
-    416: Row(416, "range-not-satisfiable", "The bytes end before this range"),
-    500: Row(500, "fault", "A fault of the service"),
+    400: Row(400, Action.CHANGE, "bad-request", "The request cannot be read"),
+    404: Row(404, Action.STOP, "no-such-path", "No such path"),
+    405: Row(405, Action.CHANGE, "method-not-allowed", "The path does not support this method"),
+    412: Row(412, Action.CHANGE, "precondition-failed", "The bytes are not those of If-Match"),
+    413: Row(413, Action.CHANGE, "too-large", "Larger than this service accepts"),
+    416: Row(416, Action.CHANGE, "range-not-satisfiable", "The bytes end before this range"),
+    500: Row(500, Action.REPORT, "fault", "A fault of the service"),
 }
 """What is refused before any operation is asked."""
 
@@ -155,6 +238,7 @@ def problem(
         "title": row.title,
         "status": row.status,
         "detail": detail,
+        "action": row.action,
     }
     content.update((name, value) for name, value in (more or {}).items() if name not in content)
     if errors:
@@ -181,8 +265,6 @@ def problem_of(error: FragdexError) -> Response:
             in_body = error.pointer[:1] in ("", "/")
             place = {"pointer": f"#{error.pointer}"} if in_body else {"parameter": error.pointer}
             errors.append({"detail": error.message, **place})
-        if error.retry_after is not None:
-            headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if error.path is not None:
         more["box"] = error.path
     if error.offset is not None:
@@ -193,8 +275,9 @@ def problem_of(error: FragdexError) -> Response:
         detail = row.title
     elif row.status in (503, 507):
         log.warning("%s", explained(error))
-    if row.status == 503:
-        headers.setdefault("Retry-After", "1")
+    if row.action == Action.RETRY:
+        seconds = getattr(error, "retry_after", None) or 1
+        headers["Retry-After"] = str(max(1, math.ceil(seconds)))
     if row.status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="fragdex"'
     if row.status == 408:
@@ -227,7 +310,8 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         row = HTTP.get(error.status_code)
         if row is None:
-            row = Row(error.status_code, "refused", error.detail)
+            action = Action.CHANGE if error.status_code < 500 else Action.REPORT
+            row = Row(error.status_code, action, "refused", error.detail)
         headers = dict(error.headers or {})
         if error.status_code == 405:
             headers["Allow"] = ", ".join(_methods_at(app, request.url.path))
@@ -349,17 +433,29 @@ def sentence_of(one: Mapping[str, Any]) -> str:
 def answers(*errors: type[FragdexError]) -> dict[int | str, dict[str, Any]]:
     """What these errors answer, for the `responses` of a route.
 
+    `NotReady` stands for its subclasses too: which one it is depends on the record.
+
     >>> sorted(answers(kinds.RecordNotFound, kinds.UploadGap, kinds.UploadBusy))
     [404, 409]
     """
-    by_status: dict[int, list[str]] = {}
+    by_status: dict[int, dict[str, Row]] = {}
     for error in errors:
-        row = row_of(error)
-        titles = by_status.setdefault(row.status, [])
-        if row.title not in titles:
-            titles.append(row.title)
+        for kind in (error, *(error.__subclasses__() if error is kinds.NotReady else ())):
+            row = row_of(kind)
+            by_status.setdefault(row.status, {})[row.title] = row
     schema = {"$ref": "#/components/schemas/Problem"}
-    return {
-        status: {"description": "; ".join(titles), "content": {MEDIA_TYPE: {"schema": schema}}}
-        for status, titles in sorted(by_status.items())
-    }
+    responses: dict[int | str, dict[str, Any]] = {}
+    for status, rows in sorted(by_status.items()):
+        responses[status] = {
+            "description": "; ".join(rows),
+            "content": {MEDIA_TYPE: {"schema": schema}},
+        }
+        if any(row.action == Action.RETRY for row in rows.values()):
+            responses[status]["headers"] = RETRY_AFTER
+    return responses
+
+
+UNMADE: Final = (kinds.RecordNotFound, kinds.UploadIncomplete, kinds.NotYet)
+"""What is not found where something is made of an upload, for `answers`."""
+RETRY_AFTER: Final = {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}}
+"""Of the responses that tell a client to send the same again."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -28,9 +28,10 @@ from fragdex.byterange import ByteRange, content_range, parse_range
 from fragdex.errors import NotAcceptable
 from fragdex.responses import has_already, may_be_partial
 from fragdex.service.records.blobs import StoredBytes
-from fragdex.service.store.contract import Store
+from fragdex.service.store.composing import ComposedFile, ComposingStore
 from fragdex.service.web.auth import the_context
 from fragdex.service.web.problems import HTTP, problem
+from fragdex.service.web.threads import run_at_store
 from fragdex.serving.connection import SEND_FILE, is_resident
 
 MAX_PARTS = 16
@@ -38,6 +39,9 @@ MAX_PARTS = 16
 
 PIECE = 512 << 10
 """Bytes read and sent at a time: what one answer holds in memory."""
+
+_FEW, _LARGE = 4, 16 << 10
+"""So many ranges of a file are sent by the kernel one by one, and more if they are so large."""
 
 CACHE_CONTROL = "private, max-age=3600"
 """Bytes under an id never change; a private cache may keep what a tenant may see."""
@@ -67,7 +71,10 @@ def media_of(
     if has_already(headers_sent, etag):
         return Response(status_code=304, headers=fields)
     fields["Content-Type"] = stored.mime_type
-    path = context.store.path(stored.store_key)
+    store: ComposingStore | _InMemory = context.store
+    if stored.content is not None:
+        store = _InMemory(stored.content)
+    path = store.path(stored.store_key)
     prefix, folder = context.settings.x_accel_prefix, context.settings.store_folder
     # nginx keeps few fields of an answer: what has some of its own is sent from here
     if prefix and folder is not None and path is not None and size and not headers:
@@ -83,7 +90,7 @@ def media_of(
         row = HTTP[416]
         return problem(row, f"there are {size} bytes", headers=answer.headers, more={"size": size})
     ranges = answer.ranges if answer.status == 206 else ()
-    return MediaResponse(context.store, stored.store_key, path, size, ranges, fields)
+    return MediaResponse(store, stored.store_key, path, size, ranges, fields)
 
 
 def media_answers(*types: str) -> dict[int | str, dict[str, Any]]:
@@ -107,12 +114,31 @@ def _named(prefix: str, folder: Path, path: Path) -> str | None:
     return f"{prefix.rstrip('/')}/{quote(path.relative_to(folder).as_posix())}"
 
 
+class _InMemory:
+    """Bytes that the store had no room for, read as those of a store."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def path(self, key: str) -> None:
+        """They are not a file."""
+
+    def size(self, key: str) -> int:
+        """How many there are."""
+        return len(self._content)
+
+    def read(self, key: str, part: ByteRange) -> Iterator[bytes]:
+        """Some of them, a piece at a time."""
+        for at in range(part.start, part.stop, PIECE):
+            yield self._content[at : min(at + PIECE, part.stop)]
+
+
 class MediaResponse(Response):
     """Bytes of an object, whole or in ranges; several as multipart/byteranges."""
 
     def __init__(
         self,
-        store: Store,
+        store: ComposingStore | _InMemory,
         key: str,
         path: Path | None,
         size: int,
@@ -158,47 +184,87 @@ class MediaResponse(Response):
             await send(start)
             await send({"type": "http.response.body", "body": b""})
             return
-        if self._single:
+        gone = asyncio.create_task(disconnected(receive)) if not self._single else None
+        try:
             if SEND_FILE in (scope.get("extensions") or {}) and await self._sent_as_file(
-                send, start
+                send, start, gone
             ):
                 return
-            data = await run_sync(self._read_at_once)
+            await self._send_pieces(send, start, gone)
+        finally:
+            if gone is not None:
+                gone.cancel()
+                with suppress(asyncio.CancelledError):
+                    await gone
+
+    async def _send_pieces(
+        self, send: Send, start: Message, gone: asyncio.Task[None] | None
+    ) -> None:
+        """Send what threads read."""
+        if gone is None:
+            data = await run_at_store(self._read_at_once)
             await send(start)
             await send({"type": "http.response.body", "body": data})
             return
-        gone = asyncio.create_task(disconnected(receive))
         pieces = self._pieces()
         try:
-            piece = await run_sync(next, pieces, None)
+            piece = await run_at_store(next, pieces, None)
             await send(start)
             while piece is not None and not gone.done():
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
-                piece = await run_sync(next, pieces, None)
+                piece = await run_at_store(next, pieces, None)
             if not gone.done():
                 await send({"type": "http.response.body", "body": b""})
         finally:
-            gone.cancel()
-            with suppress(asyncio.CancelledError):
-                await gone
             # cancelled or not, what is open is closed
-            await asyncio.shield(run_sync(pieces.close))  # type: ignore[attr-defined]
+            await asyncio.shield(run_at_store(pieces.close))  # type: ignore[attr-defined]
 
-    async def _sent_as_file(self, send: Send, start: Message) -> bool:
-        """Have the kernel send a small answer, if nothing of it has to be waited for."""
+    async def _sent_as_file(
+        self, send: Send, start: Message, gone: asyncio.Task[None] | None
+    ) -> bool:
+        """Have the kernel send what is in memory; a thread reads what has to be waited for."""
+        composed = None
+        if self._path is None and isinstance(self._store, ComposingStore):
+            composed = self._store.file_of(self._key)
         try:
-            file = FileIO(self._path or "")
+            file = FileIO(self._path or (composed.path if composed else ""))
         except OSError:
             return False  # a thread says what it is
         with file:
-            part, number = self._ranges[0], file.fileno()
-            if not is_resident(number, part.start, part.size):
-                return False
-            await send(start)
-            await send(
-                {"type": SEND_FILE, "file": number, "offset": part.start, "count": part.size}
-            )
-        return True
+            number, left, began = file.fileno(), int(self.headers["content-length"]), False
+            if composed is not None and os.fstat(number).st_size != composed.size:
+                return False  # as above
+            for piece in self._parts():
+                parts = _resident(number, piece, composed)
+                if parts is None:
+                    if gone is None:
+                        return False  # one visit of a thread does all
+                    assert isinstance(piece, ByteRange)
+                    parts = [await run_at_store(self._read, number, piece)]
+                if not began:
+                    await send(start)
+                    began = True
+                for part in parts:
+                    if gone is not None and gone.done():
+                        return True
+                    message: Message
+                    if isinstance(part, bytes):
+                        left -= len(part)
+                        message = {"type": "http.response.body", "body": part}
+                    else:
+                        left -= part.size
+                        message = {
+                            "type": SEND_FILE, "file": number, "offset": part.start,
+                            "count": part.size,
+                        }  # fmt: skip
+                    await send({**message, "more_body": left > 0})
+            return began
+
+    def _read(self, number: int, part: ByteRange) -> bytes:
+        """A range of the object, in a thread."""
+        if self._path is None:
+            return b"".join(self._store.read(self._key, part))
+        return _read(number, part.start, part.size)
 
     def _read_at_once(self) -> bytes:
         """A small answer in one visit of a thread."""
@@ -209,15 +275,25 @@ class MediaResponse(Response):
 
     def _pieces(self) -> Iterator[bytes]:
         if self._path is None:
-            for place, one in enumerate(self._ranges):
-                yield from self._heads[place : place + 1]
-                yield from self._store.read(self._key, one)
-        else:
-            with self._opened(self._path) as file:
-                for place, one in enumerate(self._ranges):
-                    yield from self._heads[place : place + 1]
-                    for at in range(one.start, one.stop, PIECE):
-                        yield _read(file.fileno(), at, min(PIECE, one.stop - at))
+            for part in self._parts(piece=None):
+                if isinstance(part, bytes):
+                    yield part
+                else:
+                    yield from self._store.read(self._key, part)
+            return
+        with self._opened(self._path) as file:
+            for part in self._parts():
+                if isinstance(part, bytes):
+                    yield part
+                else:
+                    yield _read(file.fileno(), part.start, part.size)
+
+    def _parts(self, piece: int | None = PIECE) -> Iterator[bytes | ByteRange]:
+        """What the body consists of: made bytes, and ranges of the object, of a piece at most."""
+        for place, one in enumerate(self._ranges):
+            yield from self._heads[place : place + 1]
+            for at in range(one.start, one.stop, piece or max(1, one.size)):
+                yield ByteRange(at, min(at + piece, one.stop) if piece else one.stop)
         if self._tail:
             yield self._tail
 
@@ -227,6 +303,26 @@ class MediaResponse(Response):
         except FileNotFoundError:
             self._store.size(self._key)  # tells SourceNotFound
             raise
+
+
+def _resident(
+    number: int, piece: bytes | ByteRange, composed: ComposedFile | None
+) -> Sequence[bytes | ByteRange] | None:
+    """Bytes, and ranges of an open file that are in memory; None: they are not, or too many.
+
+    Args:
+        piece: made bytes, or a range of an object.
+        composed: None: the object is the file.
+    """
+    if isinstance(piece, bytes):
+        return [piece]
+    parts: Sequence[bytes | ByteRange] | None = [piece]
+    if composed is not None:
+        parts = composed.parts(piece, _FEW + piece.size // _LARGE)
+    for part in parts or ():
+        if isinstance(part, ByteRange) and not is_resident(number, part.start, part.size):
+            return None
+    return parts
 
 
 def _read(descriptor: int, start: int, size: int) -> bytes:
@@ -254,6 +350,28 @@ def etag_of(md5: bytes, form: str = "") -> str:
     digits = md5.hex()
     dashed = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
     return f'"{dashed}-{form}"' if form else f'"{dashed}"'
+
+
+def made_text(request: Request, content: bytes, media_type: str) -> Response:
+    """The answer to GET or HEAD of text that is made when it is needed: 200, or 304."""
+    etag = etag_of(hashlib.md5(content, usedforsecurity=False).digest())
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    if has_already(request.headers, etag):
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=media_type, headers=headers)
+
+
+def made_text_answers(answer: Mapping[str, Any]) -> dict[int | str, dict[str, Any]]:
+    """What the document says of `made_text`: `answer` is what 200 holds."""
+    return {
+        200: {"description": "The captions", **answer},
+        304: {"description": "They are those that the caller has"},
+    }
+
+
+def text_of(media_type: str) -> dict[str, Any]:
+    """What 200 of `made_text_answers` holds: text of this type."""
+    return {"content": {media_type: {"schema": {"type": "string"}}}}
 
 
 def chosen(accept: str | None, forms: Sequence[str]) -> str:

@@ -11,13 +11,13 @@ import logging
 import math
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final
 
 import sqlalchemy as sa
 from anyio.to_thread import run_sync
 
 from fragdex.errors import FragdexError, TooManyRequests
+from fragdex.record import record
 from fragdex.service.logs import explained
 from fragdex.service.records.database import Database, insert
 from fragdex.service.records.tables import rates
@@ -92,7 +92,7 @@ def lease_of(per_second: float, burst: int) -> int:
     return max(1, min(math.ceil(per_second), burst // _SHARE))
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Bucket:
     """What this process has of a key: requests taken in advance, or the word that there is none."""
 

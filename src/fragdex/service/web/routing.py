@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from decimal import Decimal
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, params
 from fastapi.dependencies.models import Dependant
@@ -21,14 +23,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, compile_path, get_name
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fragdex.errors import (
-    Conflict,
     Forbidden,
     FragdexError,
     IdempotencyMismatch,
     InvalidRequest,
+    RequestRunning,
     RequestTimedOut,
     StoreFull,
     TooLarge,
@@ -49,7 +51,7 @@ PREFIX = "/api/v1"
 
 EVERYWHERE = (Unauthenticated, Forbidden, InvalidRequest, TooManyRequests, Unavailable)
 WITH_BODY = (TooLarge, RequestTimedOut, StoreFull)
-CREATING = (Conflict, IdempotencyMismatch)
+CREATING = (RequestRunning, IdempotencyMismatch)
 
 TOKEN = "token"
 FROM_PLAYERS = ("CMCD",)
@@ -120,6 +122,30 @@ def with_secret(secret: ShownOnce) -> Callable[[Endpoint], Endpoint]:
         return endpoint
 
     return marked
+
+
+def _in_ms(seconds: str) -> str:
+    """Milliseconds of seconds, exactly; what is not a number stays as it is.
+
+    >>> _in_ms("1.0005"), _in_ms("x")
+    ('1000.5', 'x')
+    """
+    try:
+        return str(Decimal(seconds).scaleb(3).normalize())
+    except (ArithmeticError, ValueError):
+        return seconds
+
+
+OTHER_NAMES: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
+    "start": ("start_ms", _in_ms),
+    "end": ("end_ms", _in_ms),
+    "t": ("time_ms", _in_ms),
+    "every": ("every_ms", _in_ms),
+}
+"""Parameters of a query by earlier names: the name that the document has, and the value under it.
+
+They are taken where a route has the parameter, and has none of the earlier name.
+"""
 
 
 _NO_QUERY = re.compile(b"")
@@ -197,6 +223,14 @@ class DeferredRoute(APIRoute):
         with VALIDATORS:
             if self._state == "declared":
                 self._state = "analysing"
+                handlers: list[Handler] = []
+                made = self.get_route_handler
+
+                def noted() -> Handler:
+                    handlers.append(made())
+                    return handlers[-1]
+
+                self.get_route_handler = noted  # type: ignore[method-assign]
                 try:
                     super().__init__(
                         self.path,
@@ -206,15 +240,46 @@ class DeferredRoute(APIRoute):
                         include_in_schema=self.include_in_schema,
                         **self._declaration(),
                     )
+                    self._answer = _answered_by(handlers[0])
                 except BaseException:
                     self._state = "declared"
                     raise
+                finally:
+                    del self.get_route_handler
                 self._state = "analysed"
+
+    @property
+    def app(self) -> ASGIApp:
+        """What answers a request."""
+        return self._answer
+
+    @app.setter
+    def app(self, app: ASGIApp) -> None:
+        """FastAPI's own is not used: no thread may ever see it."""
 
     def _declaration(self) -> dict[str, Any]:
         """Arguments of FastAPI for the route, besides path, endpoint, methods and name."""
         return self._more
 
+
+def _answered_by(handler: Handler) -> ASGIApp:
+    """The application of a route; what it raises is answered by `Front`.
+
+    In place of the framework's own, which catches it once more, and opens a stack each for what
+    dependencies leave to be closed: ours leave nothing.
+    """
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        async with AsyncExitStack() as stack:
+            for name in _STACKS:
+                scope[name] = stack
+            response = await handler(Request(scope, receive, send))
+            await response(scope, receive, send)
+
+    return app
+
+
+_STACKS = ("fastapi_middleware_astack", "fastapi_inner_astack", "fastapi_function_astack")
 
 _OF_PATHS = frozenset({"path_regex", "path_format", "param_convertors"})
 
@@ -372,14 +437,14 @@ class ApiRoute(HeadRoute):
             async def without_body(request: Request) -> Response:
                 if request.scope["query_string"]:
                     await authenticate(request)
-                    self._need_known_parameters(request)
+                    request = self._with_known_parameters(request)
                 return await handler(request)
 
             return without_body
 
         async def guarded(request: Request) -> Response:
             caller = await authenticate(request)
-            self._need_known_parameters(request)
+            request = self._with_known_parameters(request)
             read = await body(request, self.body_limit(request.app.state.context.settings))
             _need_whole_characters(read)
             again = _with_json(request, read)
@@ -398,9 +463,24 @@ class ApiRoute(HeadRoute):
 
         return guarded
 
-    def _need_known_parameters(self, request: Request) -> None:
-        """Refuse what would be skipped: a misspelt `limt` changes nothing, and nobody knows."""
-        for name in request.query_params:
+    def _with_known_parameters(self, request: Request) -> Request:
+        """The request with its parameters by the names of the document.
+
+        What would be skipped is refused: a misspelt `limt` changes nothing, and nobody knows.
+        """
+        query, renamed = [], False
+        for name, value in request.query_params.multi_items():
+            new, in_its_unit = OTHER_NAMES.get(name, (name, str))
+            if name not in self._parameters and new in self._parameters:
+                if new in request.query_params:
+                    raise InvalidRequest(
+                        f"{name} and {new} are the same parameter", pointer=new,
+                        expected=f"{new} alone",
+                    )  # fmt: skip
+                query.append((new, in_its_unit(value)))
+                renamed = True
+                continue
+            query.append((name, value))
             if name not in self._parameters and name not in self._undocumented:
                 known = ", ".join(self._parameters)
                 raise InvalidRequest(
@@ -410,6 +490,10 @@ class ApiRoute(HeadRoute):
                     expected=f"one of {known}" if known else "none",
                     found=repr(name[:MAX_SHOWN]),
                 )
+        if not renamed:
+            return request
+        scope = {**request.scope, "query_string": urlencode(query).encode()}
+        return Request(scope, request.receive)
 
 
 def _query_names(dependant: Dependant) -> Iterator[str]:
@@ -452,4 +536,6 @@ def _merged(
         known = merged.setdefault(status, dict(answer))
         if answer["description"] not in known["description"]:
             known["description"] = f"{known['description']}; {answer['description']}"
+        if "headers" in answer:
+            known["headers"] = {**answer["headers"], **known.get("headers", {})}
     return merged

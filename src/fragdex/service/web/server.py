@@ -7,6 +7,7 @@ import logging
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 import uvicorn
@@ -28,8 +29,29 @@ class Server(uvicorn.Server):
         began: Callable[[str], object] | None,
         notice_seconds: float,
     ) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended = asyncio.Event()
         super().__init__(config)
         self._app, self._began, self._notice_seconds = app, began, notice_seconds
+
+    @property
+    def should_exit(self) -> bool:
+        """Whether the end has begun; any thread may say so."""
+        return self._should_exit
+
+    @should_exit.setter
+    def should_exit(self, value: bool) -> None:
+        self._should_exit = value
+        if value and self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._ended.set)
+
+    async def main_loop(self) -> None:
+        """Keep the Date of answers right until the end; uvicorn's own wakes ten times a second."""
+        self._loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), 1.0)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and tell the URL, whose port may have been any free one."""

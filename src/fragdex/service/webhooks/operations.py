@@ -10,7 +10,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
+from fragdex.errors import InvalidRequest, Obstructed, RecordNotFound
 from fragdex.service import outbox
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import keys
@@ -46,7 +46,7 @@ def create_webhook(context: ServiceContext, tenant_id: str, new: NewWebhook) -> 
 
     Raises:
         InvalidRequest: no delivery may be sent to this URL.
-        Conflict: the tenant has as many as it may.
+        Obstructed: the tenant has as many as it may.
     """
     _need_url(context, new.url)
     installation = keys.secret(context.database, "webhooks")
@@ -63,7 +63,7 @@ def create_webhook(context: ServiceContext, tenant_id: str, new: NewWebhook) -> 
         lock_tenant(connection, tenant_id)
         count = sa.select(_HOOK.id).where(_HOOK.tenant_id == tenant_id).limit(MOST_WEBHOOKS)
         if len(connection.scalars(count).all()) >= MOST_WEBHOOKS:
-            raise Conflict(
+            raise Obstructed(
                 f"a tenant has {MOST_WEBHOOKS} webhooks at most",
                 more={"limit": MOST_WEBHOOKS}, advice="delete one that is not needed",
             )  # fmt: skip
@@ -134,7 +134,7 @@ def ping_webhook(context: ServiceContext, tenant_id: str, webhook_id: str) -> De
 
     Raises:
         RecordNotFound: this tenant has none of this id.
-        Conflict: it is disabled.
+        Obstructed: it is disabled.
     """
     with context.database.write() as connection:
         row = _need_enabled(WEBHOOKS.row(connection, tenant_id, webhook_id, lock=True))
@@ -184,7 +184,7 @@ def replay_delivery(
 
     Raises:
         RecordNotFound: this tenant has none of this id.
-        Conflict: the webhook is disabled.
+        Obstructed: the webhook is disabled.
     """
     with context.database.write() as connection:
         row = _delivery_row(connection, tenant_id, webhook_id, delivery_id, lock=True)
@@ -200,7 +200,7 @@ def replay_failed(
 
     Raises:
         RecordNotFound: this tenant has no such webhook.
-        Conflict: it is disabled.
+        Obstructed: it is disabled.
     """
     query = (
         sa.select(webhook_deliveries)
@@ -251,7 +251,7 @@ def _need_url(context: ServiceContext, url: str) -> None:
 
 def _need_enabled(row: Row[Any]) -> Row[Any]:
     if row.disabled_at is not None:
-        raise Conflict(
+        raise Obstructed(
             f"{outbox.DISABLED}: {row.disabled_because}", advice='enable it: {"enabled": true}'
         )
     return row

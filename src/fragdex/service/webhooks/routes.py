@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Response
 
-from fragdex.errors import Conflict, InvalidRequest, RecordNotFound
+from fragdex.errors import InvalidRequest, Obstructed, RecordNotFound
 from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.uploads.family import Family
 from fragdex.service.web.auth import Asking, InContext
@@ -33,13 +33,13 @@ router = api_router("webhooks")
 routes = Family(router, "/webhooks", "webhook")
 
 NOT_FOUND = answers(RecordNotFound)
-NOT_NOW = answers(RecordNotFound, Conflict)
+NOT_NOW = answers(RecordNotFound, Obstructed)
 
 
 @router.post(
     "/webhooks",
     status_code=201,
-    responses=answers(InvalidRequest, Conflict),
+    responses=answers(InvalidRequest, Obstructed),
     dependencies=[Depends(idempotency_key)],
 )
 def create_webhook(

@@ -17,7 +17,6 @@ import socket
 import ssl
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
 from typing import Any, Final
@@ -36,6 +35,7 @@ from fragdex.outgoing import (
     cut_after,
     is_public,
 )
+from fragdex.record import record
 from fragdex.service import outbox
 from fragdex.service.context import ServiceContext
 from fragdex.service.jobs.work import WEBHOOKS, Job, Work
@@ -58,7 +58,7 @@ class NotSent(Exception):
     """There was no response; the text says why, to the tenant."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReceiverAnswer:
     """What a receiver answered.
 
@@ -105,7 +105,7 @@ def validate_url(url: str, networks: Sequence[str]) -> tuple[bool, str, int, str
     return tls, host, port or (443 if tls else 80), target
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sender:
     """Sends deliveries.
 

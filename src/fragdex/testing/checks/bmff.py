@@ -128,7 +128,7 @@ _NEWER: Final = {
     *("cmfc", "cmf2", "cmfs", "cmff", "dash", "msdh", "msix", "piff"),
 }
 """Brands that allow default-base-is-moof (8.8.7.1; Annex E)."""
-_ONCE: Final = {
+ONCE: Final = {
     "moov": ("mvhd",),
     "trak": ("tkhd", "mdia"),
     "mdia": ("mdhd", "hdlr", "minf"),
@@ -137,7 +137,7 @@ _ONCE: Final = {
     "moof": ("mfhd",),
     "traf": ("tfhd",),
 }
-_AT_MOST_ONCE: Final = {
+AT_MOST_ONCE: Final = {
     "": ("ftyp", "moov", "mfra"),
     "moov": ("mvex", "udta"),
     "trak": ("edts", "tref"),
@@ -203,16 +203,16 @@ def _tiling(place: Place, boxes: tuple[Box, ...], size: int) -> Iterator[Violati
 def _counted(place: Place, of: str, boxes: tuple[Box, ...]) -> Iterator[Violation]:
     """Boxes that stand once, or at most once, in the box around them."""
     types = [box.type for box in boxes]
-    for name in _ONCE.get(of, ()):
+    for name in ONCE.get(of, ()):
         if types.count(name) != 1:
             message = f"{types.count(name)} {name} in {of}, expected one"
             yield place.wrong("box-count", "14496-12, 6.2.3", message, boxes[0] if boxes else None)
-    for name in _AT_MOST_ONCE.get(of, ()):
+    for name in AT_MOST_ONCE.get(of, ()):
         if types.count(name) > 1:
             message = f"{types.count(name)} {name}, expected one at most"
             yield place.wrong("box-count", "14496-12, 6.2.3", message, boxes[0])
     for box in boxes:
-        if box.type in _ONCE or box.type in _AT_MOST_ONCE:
+        if box.type in ONCE or box.type in AT_MOST_ONCE:
             yield from _counted(place, box.type, box.children)
 
 
@@ -321,8 +321,9 @@ def _brands(place: Place, heads: tuple[Box, ...], boxes: tuple[Box, ...]) -> Ite
 def _fragments(place: Place, moov: Box, boxes: tuple[Box, ...]) -> Iterator[Violation]:
     trexs = {int(box["track_ID"]): box for box in moov.find_all("mvex/trex")}
     entries = {
-        int(trak.find("tkhd")["track_ID"]): len(trak.find_all("mdia/minf/stbl/stsd/*"))  # type: ignore[index]
+        int(tkhd["track_ID"]): len(trak.find_all("mdia/minf/stbl/stsd/*"))
         for trak in moov.find_all("trak")
+        if (tkhd := trak.find("tkhd")) is not None
     }
     media = [(b.offset + b.header_size, b.stop) for b in boxes if b.type == "mdat"]
     before = -1
@@ -348,8 +349,8 @@ def _fragments(place: Place, moov: Box, boxes: tuple[Box, ...]) -> Iterator[Viol
                 continue
             entry = tfhd.get("sample_description_index")
             entry = trexs[track]["default_sample_description_index"] if entry is None else entry
-            if not 1 <= entry <= entries[track]:
-                message = f"sample_description_index {entry} of {entries[track]}"
+            if not 1 <= entry <= entries.get(track, 0):
+                message = f"sample_description_index {entry} of {entries.get(track, 0)}"
                 yield place.wrong("description", "14496-12, 8.8.7", message, tfhd)
             # Where nothing says otherwise, a traf's data follow those of the one before (8.8.7.1).
             if tfhd["flags"] & DEFAULT_BASE_IS_MOOF:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from fragdex.boxes import Box, parse
 from fragdex.boxes.fragments import (
@@ -14,6 +13,7 @@ from fragdex.boxes.fragments import (
     SAMPLE_COMPOSITION_TIME_OFFSET,
 )
 from fragdex.errors import FormatError
+from fragdex.record import record
 from fragdex.testing.checks.samples import InitTrack, SegmentSample, init_tracks, segment_samples
 from fragdex.testing.checks.violation import Violation
 
@@ -64,7 +64,7 @@ def check_cmaf(init: bytes, segments: Iterable[bytes] = ()) -> list[Violation]:
     return violations
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Following:
     """Where the track is between one segment and the next."""
 
@@ -192,7 +192,7 @@ READ = {"ftyp", "styp", "mvhd", "tkhd", "mdhd", "hdlr", "stsd", "trex", "elst", 
 READ |= {"mfhd", "tfhd", "tfdt", "trun", "moov", "trak", "moof", "traf"}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Place:
     """The header or one segment, and how what is wrong with it is written."""
 

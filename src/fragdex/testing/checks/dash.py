@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from xml.etree import ElementTree as ET
 
+from fragdex.record import record
 from fragdex.testing.checks.samples import (
     InitTrack,
     SegmentSample,
@@ -132,6 +132,17 @@ ELEMENTS = {
         "",
     ),
     "ProgramInformation": ("lang:lang moreInformationURL:text", "Title Source Copyright"),
+    "ServiceDescription": (
+        "id!uint",
+        "Scope* Latency* PlaybackRate* OperatingQuality* OperatingBandwidth*",
+    ),
+    "Latency": ("referenceId:uint target:uint max:uint min:uint", "QualityLatency*"),
+    "PlaybackRate": ("max:double min:double", ""),
+    "ProducerReferenceTime": (
+        "id!uint inband:bool type:token applicationScheme:text wallClockTime!date"
+        " presentationTime!uint",
+        "UTCTiming",
+    ),
     **dict.fromkeys(_DESCRIPTORS.split(), (_DESCRIPTOR, "")),
 }
 """Attributes (`!`: required) and children (`*` any number, `+` one or more, else one at most)."""
@@ -139,7 +150,7 @@ OPEN = {"ContentProtection", "EssentialProperty", "SupplementalProperty", "Inban
 """Descriptors that other specifications give attributes of their own."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Place:
     """An element and its path, such as `/MPD/Period[2]/AdaptationSet[1]`."""
 
@@ -439,7 +450,7 @@ def timeline_rules(timeline: Place) -> Iterator[Violation]:
         at = begin + length * (repeat + 1) if repeat >= 0 else None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Named:
     """A segment: address and part, and its time and duration in ticks where they are given."""
 

@@ -11,12 +11,12 @@ import json
 import math
 import tarfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Final, TypeAlias
 
 from fragdex.errors import DamagedIndex, FragdexError
 from fragdex.formats import fidx
+from fragdex.record import record
 from fragdex.sources import SourceLike
 from fragdex.testing.checks.violation import Violation
 
@@ -33,7 +33,7 @@ _CLOSE: Final = 1e-9
 """Relative difference of seconds that readers may round differently."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FidxVector:
     """A file with what a reader has to say of it.
 

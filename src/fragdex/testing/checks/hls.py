@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from fragdex.errors import MalformedCaptions
 from fragdex.muxing.captions import parse_webvtt
+from fragdex.record import record
 from fragdex.testing.checks.samples import (
     InitTrack,
     SegmentSample,
@@ -77,7 +78,7 @@ MULTIVARIANT_TAGS = {
 """Tags that make it a multivariant playlist (4.3.4)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Line:
     """A tag or a URI, with the number of its line.
 
@@ -173,7 +174,7 @@ NUMBERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MediaSegment:
     """A segment as its playlist describes it.
 
@@ -200,7 +201,7 @@ class MediaSegment:
     encrypted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MediaPlaylist:
     """The segments of a media playlist, and what it says of all."""
 
@@ -389,7 +390,7 @@ VARIANTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Variant:
     """A media playlist that the multivariant playlist names.
 
@@ -631,7 +632,9 @@ class _Media:
                 last = segment is self.playlist.segments[-1]
                 yield from self._text(segment, at - segment.seconds, None if last else at)
                 continue
-            if not segment.gap:
+            if segment.gap:
+                self.sizes.append((segment.seconds, 0))
+            else:
                 data = self._bytes(segment.uri, segment.part)
                 self.sizes.append((segment.seconds, len(data)))
                 broken: list[Violation] = []

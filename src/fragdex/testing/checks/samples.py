@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from fragdex.boxes import Box, find, find_all, parse
 from fragdex.errors import FormatError
 from fragdex.indexing.codecs import codec_string
+from fragdex.record import record
 
 NON_SYNC = 0x10000
 
@@ -32,7 +32,7 @@ class SegmentSample(NamedTuple):
     depends: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class InitTrack:
     """What an initialization segment says of a track.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import urljoin, urlsplit
+
+from fragdex.record import record
 
 Read: TypeAlias = Callable[[str], bytes]
 """The bytes of a URI, as it stands in the playlist or manifest, resolved against its own."""
@@ -31,7 +32,7 @@ def joined(base: str, uri: str) -> str:
         raise BadAddress(f"{uri[:80]!r} is no URI: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Violation:
     """A rule of a standard that is broken at a place.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -12,6 +11,7 @@ import numpy as np
 from fragdex.box_header import read_header
 from fragdex.byterange import ByteRange
 from fragdex.fragments.table import NULL, FragmentTable, Int64, SampleTable
+from fragdex.record import record
 from fragdex.repairing.pattern import Pattern
 from fragdex.sources import Source
 
@@ -19,14 +19,14 @@ AT_ONCE: Final = 1 << 12
 """Fragments whose samples are written out at once, to look at their last ones."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Turns:
+@record(frozen=True, slots=True, eq=False)
+class FragmentOrder:
     """The fragments of a track in the order of their times.
 
     Attributes:
         rows: numbers of rows of the fragment table, in decode order.
         later: int64 of each row of the table: ticks by which its samples are later than it says.
-        moved: how many rows do not stand where their turn is.
+        moved: how many rows do not stand in that order.
     """
 
     rows: Int64
@@ -64,7 +64,7 @@ class _Times(NamedTuple):
         return bool(((first > last) | (first >= end)).all())
 
 
-def turns_of(patterns: Sequence[Pattern], source: Source) -> list[Turns | None]:
+def orders_of(patterns: Sequence[Pattern], source: Source) -> list[FragmentOrder | None]:
     """The order and times of the fragments of each track; None: they are as they stand.
 
     Two parts of a file that were joined in the wrong order have decode times that fall back once,
@@ -84,15 +84,17 @@ def turns_of(patterns: Sequence[Pattern], source: Source) -> list[Turns | None]:
         order is None or _rises(source, pattern.track.fragments, order)
         for pattern, order in zip(patterns, orders, strict=True)
     )
-    turns: list[Turns | None] = []
+    settled: list[FragmentOrder | None] = []
     for one, order in zip(times, orders, strict=True):
         if one is None or order is None:
-            turns.append(None)
+            settled.append(None)
             continue
         numbers = np.arange(len(order))
         rows = order if is_joined else numbers
-        turns.append(Turns(rows, _later(one, rows), int(np.count_nonzero(rows != numbers))))
-    return turns
+        settled.append(
+            FragmentOrder(rows, _later(one, rows), int(np.count_nonzero(rows != numbers)))
+        )
+    return settled
 
 
 def _times_of(pattern: Pattern) -> _Times | None:

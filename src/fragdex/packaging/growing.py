@@ -1,0 +1,531 @@
+"""A title that grows by what comes: of each append only the last segments are made.
+
+The samples of a title are read in windows: parts of the indexes that begin with a segment that is
+complete, and end where the files do. When a window has enough segments, the early ones become rows
+and lines of `Kept`, and the next window begins later. They are made again, from the indexes, when
+somebody requests them.
+
+Files whose samples need more than that are packaged as a whole, as before: with events, captions,
+encryption, several sample descriptions, or pictures that an edit list hides.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
+from datetime import datetime, timedelta
+from fractions import Fraction
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from fragdex.byterange import ByteRange
+from fragdex.errors import BuildError, NoSyncSample
+from fragdex.fragments.table import NULL, Int64
+from fragdex.indexing.growing import continued, part_of
+from fragdex.lru_cache import LRUCache
+from fragdex.muxing.between import between
+from fragdex.muxing.media import Before, media_of
+from fragdex.muxing.plan import Plan, PlannedTrack
+from fragdex.muxing.segmentation import (
+    NOTHING,
+    Cuts,
+    Decided,
+    bridged,
+    first_of,
+    limited,
+    reference,
+    reordered,
+    settled,
+)
+from fragdex.muxing.segments import completed, seconds_of
+from fragdex.packaging import playlists
+from fragdex.packaging.continued import Continued, Kept
+from fragdex.packaging.m3u8 import SKIPPED_UNTIL
+from fragdex.packaging.package import Package, package
+from fragdex.packaging.renditions import Rendition
+from fragdex.packaging.titling import PACKAGED, UNIX, Chosen
+from fragdex.record import record
+from fragdex.seeking.model import Index
+from fragdex.sources import Source
+
+AT_ONCE: Final = 256
+"""Fragments of a window of a file that is there already."""
+_LEAST, SURPLUS = 4, 4
+"""Segments that stay in a window, and those beyond them that are kept together."""
+_AGAIN: Final = 16
+"""Stretches that were made again and are remembered."""
+
+
+class Irregular(Exception):
+    """The title needs more than windows of its samples."""
+
+
+class _Chunk(NamedTuple):
+    """A stretch of kept segments, as it is made again.
+
+    Attributes:
+        first_segment, first_part: numbers of its first ones.
+        span: bytes of the file that its window had.
+        before: as of `media_of`.
+        cuts: first sample of each, counted in the window, and the end.
+        end: presentation time at which it ends, in ticks.
+    """
+
+    first_segment: int
+    first_part: int
+    span: ByteRange
+    before: Before | None
+    cuts: Int64
+    end: int
+
+
+@record(slots=True)
+class _Growing:
+    """A rendition as it grows.
+
+    Attributes:
+        chosen: its track.
+        file: number of its file.
+        start: of the rendition of the first window: its name, title and rates.
+        decided: of its samples in the window.
+        context: first sample of the last kept segment, in the window; None: nothing is kept.
+        before: as of `media_of`.
+        kept, chunks: segments that are kept.
+        media: its samples in the window.
+        shown: the same, bridged.
+        rest: the segments of the window.
+    """
+
+    chosen: Chosen
+    file: int
+    start: Rendition
+    decided: Decided = NOTHING
+    context: int | None = None
+    before: Before | None = None
+    kept: Kept = field(default_factory=Kept)
+    chunks: list[_Chunk] = field(default_factory=list)
+    media: PlannedTrack | None = None
+    shown: PlannedTrack | None = None
+    rest: Rendition | None = None
+
+    @property
+    def new(self) -> int:
+        """Number of the first segment of the window that is not kept."""
+        return int(self.context is not None)
+
+
+class GrowingTitle:
+    """The package of files that grow, with `low_latency`; made by `begun`.
+
+    Args:
+        first: of the first window.
+        windows: the index of each file, from the last kept segments on.
+        length: as of `package`.
+
+    Attributes:
+        windows: as given.
+        package: of all that is known.
+    """
+
+    def __init__(self, first: Package, windows: Sequence[Index], length: Fraction | None) -> None:
+        title = first.title
+        known = [one for one in title.renditions if one.media.hidden]
+        chosen = [one for kind in PACKAGED for one in first.chosen if one.media.track.kind == kind]
+        is_plain = len(chosen) == len(title.renditions) and len(first.chosen) == len(chosen)
+        promised = title.promised
+        if known or title.later or title.subtitles or promised is None or not is_plain:
+            raise Irregular
+        files = [[one is source for source in first.sources].index(True) for one in first.files]
+        self._first, self._length, self._promised = first, length, promised
+        self.windows, self.package = list(windows), first
+        numbers = [files[first.chosen.index(one)] for one in chosen]
+        every = zip(chosen, numbers, title.renditions, strict=True)
+        self._tracks = [_Growing(*one) for one in every]
+        lead = reference([one.media for one in first.chosen])
+        self._lead = next(one for one in self._tracks if one.chosen.media.track is lead.track)
+        self._again: LRUCache[Rendition] = LRUCache(_AGAIN)
+        for one in self._tracks:
+            plan = one.chosen.plan
+            if any(one.chosen.entry_keys) or plan.between.events or plan.between.trafs:
+                raise Irregular
+
+    def grow(self, sources: Sequence[Source], whole: Callable[[int], Index]) -> Package:
+        """The package of files that have grown.
+
+        Args:
+            sources: the files.
+            whole: gives the index of one, by its number.
+
+        Raises:
+            Irregular: what has come cannot be continued with.
+        """
+        grown = []
+        for window, source in zip(self.windows, sources, strict=True):
+            more = continued(window, source)
+            if more is None:
+                raise Irregular
+            grown.append(more)
+        return self.take(grown, sources, whole, SURPLUS)
+
+    def take(
+        self,
+        windows: Sequence[Index],
+        sources: Sequence[Source],
+        whole: Callable[[int], Index],
+        surplus: int,
+    ) -> Package:
+        """The package where the windows are these.
+
+        Args:
+            windows: of each file, from the same fragment on.
+            sources, whole: as of `grow`.
+            surplus: how many segments are kept together at least.
+
+        Raises: as `grow`.
+        """
+        self.windows = list(windows)
+        for window, source in zip(windows, sources, strict=True):
+            _refuse_events(window, source)
+        try:
+            self._make()
+            self._keep(surplus)
+        except (BuildError, NoSyncSample) as error:
+            raise Irregular from error
+        self.package = self._packaged(whole)
+        return self.package
+
+    # -- the window
+
+    def _make(self) -> None:
+        """The segments of the windows."""
+        for one in self._tracks:
+            one.media, one.shown = self._media(one, self.windows[one.file], one.before)
+        made = {}
+        for one in self._tracks:
+            pace = self._pace(one)
+            if id(pace) not in made:
+                assert pace.shown is not None
+                cuts = limited(pace.shown, self._length, self._promised, True, pace.decided)
+                made[id(pace)] = cuts
+            one.rest = self._rest(one, made[id(pace)])
+
+    def _media(
+        self, one: _Growing, window: Index, before: Before | None
+    ) -> tuple[PlannedTrack, PlannedTrack]:
+        """The samples of a track, and the same as they are shown."""
+        chosen = one.chosen
+        track = next((t for t in window.tracks if t.id == chosen.media.track.id), None)
+        if track is None:
+            raise Irregular
+        size = window.file.size
+        media = media_of(track, size=size, growing=True, for_players=True, before=before)
+        media = completed(media, chosen.trak, later=True)
+        if media.descriptions is not None or media.numbers is not None:
+            raise Irregular
+        return media, bridged(media, self._promised.longest)
+
+    def _rest(self, one: _Growing, cuts: Cuts) -> Rendition:
+        media, pace = one.shown, self._pace(one)
+        assert media is not None
+        assert pace.shown is not None
+        complete = settled(media, pace.shown, cuts, self._promised, one.decided)
+        if complete is None:
+            raise Irregular
+        edges, times, places = complete
+        opened = media.rows(slice(int(edges[-1]), int(places[-1])))
+        if one.context is not None:
+            edges = np.append(one.context, edges)
+        more: dict[str, Any] = {}
+        if len(opened):
+            more = {"open": opened, "open_parts": places - places[0]}
+        known, first = one.kept, one.new
+        chunk_parts = known.parts - self._last_parts(one) if first else 0
+        about = int(times[-1]), known.count - first, chunk_parts
+        return self._stretch(one, media, edges, *about, **more)
+
+    def _last_parts(self, one: _Growing) -> int:
+        """How many parts the last kept segment has."""
+        parts = one.kept.column("parts")[-2:]
+        return int(parts[-1]) - (int(parts[0]) if len(parts) > 1 else 0)
+
+    def _stretch(
+        self,
+        one: _Growing,
+        media: PlannedTrack,
+        cuts: Int64,
+        end: int,
+        first_segment: int,
+        first_part: int,
+        **more: Any,
+    ) -> Rendition:
+        """Segments of some samples."""
+        base, start = int(cuts[0]), one.start
+        rows = media.rows(slice(base, int(cuts[-1])), end=end)
+        return Rendition(
+            start.name,
+            start.title,
+            start.source,
+            Plan((rows,), one.chosen.plan.init, one.chosen.plan.between),
+            cuts - base,
+            start.begins,
+            one.chosen.entry_keys,
+            later=True,
+            promised=self._promised,
+            first_segment=first_segment,
+            first_part=first_part,
+            produced=start.produced,
+            **more,
+        )
+
+    def _pace(self, one: _Growing) -> _Growing:
+        """Video has its own key frames; all else follows the first video."""
+        kinds = (one.chosen.media.track.kind, self._lead.chosen.media.track.kind)
+        return self._lead if kinds[0] != kinds[1] else one
+
+    # -- segments that are kept
+
+    def _keep(self, surplus: int) -> None:
+        """Keep the early segments of the windows, where there are enough."""
+        stops = self._stops(surplus)
+        if stops is None:
+            return
+        before = [one.rest for one in self._tracks]
+        span = [window.resume_offset for window in self.windows]
+        firsts = [self._fragment(one, stop) for one, stop in zip(self._tracks, stops, strict=True)]
+        starts = [
+            min(
+                first for one, first in zip(self._tracks, firsts, strict=True) if one.file == number
+            )
+            for number in range(len(self.windows))
+        ]
+        for one, stop in zip(self._tracks, stops, strict=True):
+            self._keep_of(one, stop, starts[one.file], span[one.file])
+        windows = [part_of(*both) for both in zip(self.windows, starts, strict=True)]
+        self.windows = [one for one in windows if one is not None]
+        if len(self.windows) < len(windows):
+            raise Irregular
+        self._make()
+        for one, former, stop in zip(self._tracks, before, stops, strict=True):
+            if not _is_same(former, one.rest, stop - 1):
+                raise Irregular
+
+    def _stops(self, surplus: int) -> list[int] | None:
+        """Of each track the number of the first segment in its window that is not kept."""
+        stops: dict[int, int] = {}
+        for one in (self._lead, *self._tracks):
+            rest, pace = one.rest, self._pace(one)
+            assert rest is not None
+            if pace is one:
+                stop = self._leaving(rest)
+                if stop < max(one.new, 1) + (surplus if one is self._lead else 0):
+                    return None
+            else:
+                lead = self._lead
+                assert lead.rest is not None
+                assert one.shown is not None
+                time, scale = int(lead.rest.times[stops[id(lead)]]), lead.rest.timescale
+                sample = first_of(one.shown, time, scale) - self._base(one)
+                stop = int(np.searchsorted(rest.cuts, sample))
+                if stop >= rest.count or rest.cuts[stop] != sample or stop < max(one.new, 1):
+                    return None
+            stops[id(one)] = stop
+        return [stops[id(one)] for one in self._tracks]
+
+    def _leaving(self, rest: Rendition) -> int:
+        """The segment after which enough stay for lists that leave out what players have."""
+        growth = self._first.title.growth
+        assert growth is not None
+        wanted = (SKIPPED_UNTIL + 1) * growth.target * rest.timescale
+        left = np.cumsum(rest.lasts[::-1])
+        stay = max(int(np.searchsorted(left, wanted)) + 1, _LEAST)
+        return rest.count - stay
+
+    def _base(self, one: _Growing) -> int:
+        """The sample of the window with which its segments begin."""
+        return one.decided.first if one.context is None else one.context
+
+    def _fragment(self, one: _Growing, stop: int) -> int:
+        """The moof with the first sample of the segment before."""
+        rest, media = one.rest, one.media
+        assert rest is not None
+        assert media is not None
+        rows = media.track.fragments
+        sample = self._base(one) + int(rest.cuts[stop - 1])
+        return int(rows.moof_offset[int(np.searchsorted(rows.sample_start, sample, "right")) - 1])
+
+    def _keep_of(self, one: _Growing, stop: int, start: int, end: int) -> None:
+        """Keep the segments of a track before one, and begin its window with the last of them.
+
+        Args:
+            stop: number of that in the window.
+            start: byte at which the next window begins.
+            end: byte at which this one ends.
+        """
+        rest, media, shown = one.rest, one.media, one.shown
+        assert rest is not None
+        assert media is not None
+        assert shown is not None
+        base, rows = self._base(one), media.track.fragments
+        dropped = int(rows.sample_start[int(np.searchsorted(rows.moof_offset, start))])
+        first, context = (int(rest.cuts[n]) + base for n in (stop, stop - 1))
+        if stop > one.new:
+            assert rest.parts is not None
+            low = int(np.searchsorted(rest.parts, rest.cuts[one.new]))
+            chunk = _Chunk(
+                rest.first_segment + one.new,
+                rest.first_part + low,
+                ByteRange(int(rows.moof_offset[0]), end),
+                one.before,
+                rest.cuts[one.new : stop + 1] + base,
+                int(rest.times[stop]),
+            )
+            one.chunks.append(chunk)
+            text, missing = playlists.kept_lines(rest, self._first.title, one.new, stop)
+            one.kept = one.kept.then(rest, one.new, stop, text, missing)
+        known = Before.of(media, dropped, first)
+        if known is None:
+            raise Irregular
+        one.before, one.context = known, context - dropped
+        one.decided = Decided(first - dropped, max(one.decided.back, reordered(shown)))
+
+    def _remade(self, one: _Growing, number: int, whole: Callable[[int], Index]) -> Rendition:
+        """The stretch with a kept segment."""
+        chunks = one.chunks
+        place = bisect_right(chunks, number, key=lambda chunk: chunk.first_segment) - 1
+
+        def make() -> Rendition:
+            chunk = chunks[place]
+            index = part_of(whole(one.file), chunk.span.start, chunk.span.stop)
+            if index is None:
+                raise BuildError("the file is not what it was when its first segments were read")
+            _, media = self._media(one, index, chunk.before)
+            return self._stretch(
+                one, media, chunk.cuts, chunk.end, chunk.first_segment, chunk.first_part
+            )
+
+        return self._again.get_or_make((one.start.name, place), _AGAIN, make)
+
+    # -- the package
+
+    def _packaged(self, whole: Callable[[int], Index]) -> Package:
+        first, renditions = self._first, []
+        for one in self._tracks:
+            rest = one.rest
+            assert rest is not None
+            if one.context is None:
+                renditions.append(rest)
+                continue
+            rates = one.start.frame_rate, one.start.highest_frame_rate
+            again = _Again(self, one, whole)
+            renditions.append(Continued.of(rest, one.kept, again, rates, one.start.hidden))
+        growth = first.title.growth
+        assert growth is not None
+        stamps = [window.file.mtime_ns or 0 for window in self.windows]
+        changed: datetime = UNIX + timedelta(microseconds=max(stamps) // 1000)
+        title = replace(
+            first.title,
+            renditions=tuple(renditions),
+            growth=replace(growth, changed=changed if max(stamps) else growth.changed),
+        )
+        return first.continued(title)
+
+
+class _Again:
+    """Makes stretches of a rendition again; it keeps no window."""
+
+    def __init__(self, title: GrowingTitle, one: _Growing, whole: Callable[[int], Index]) -> None:
+        self._title, self._one, self._whole = title, one, whole
+
+    def __call__(self, number: int) -> Rendition:
+        return self._title._remade(self._one, number, self._whole)
+
+
+def _is_same(former: Rendition | None, latter: Rendition | None, first: int) -> bool:
+    """Whether the segments of a window are those of the one before from a number on."""
+    assert former is not None
+    assert latter is not None
+    names = ("times", "sizes", "edges", "gaps", "ticks")
+    return former.part_count == latter.part_count and all(
+        np.array_equal(getattr(former, name)[first:], getattr(latter, name)) for name in names
+    )
+
+
+def _refuse_events(window: Index, source: Source) -> None:
+    """Raise where what stands between fragments has to come along."""
+    period = window.periods[-1]
+    starts = [int(t.fragments.moof_offset[0]) for t in period.tracks if len(t.fragments)]
+    part = ByteRange(min(starts, default=0) + 1, 1 << 62)
+    besides = between(period, source.read, size=window.file.size, part=part)
+    if besides.events or besides.trafs:
+        raise Irregular
+
+
+def begun(
+    indexes: Sequence[Index],
+    sources: Sequence[Source],
+    whole: Callable[[int], Index],
+    **options: Any,
+) -> GrowingTitle:
+    """A title of files that grow, and its package.
+
+    Args:
+        indexes: of the files.
+        sources: the files.
+        whole: as of `GrowingTitle.grow`.
+        options: of `fragdex.package`: `segment_duration` and `began`.
+
+    Raises:
+        Irregular: they have to be packaged as a whole.
+        BuildError, NoSyncSample: as `fragdex.package`, of files that grow.
+    """
+    if any(len(index.periods) != 1 or not index.periods[0].tracks for index in indexes):
+        raise Irregular
+    windows = list(_windows(indexes))
+    length = seconds_of(options["segment_duration"])
+    title: GrowingTitle | None = None
+    for number, stops in enumerate(windows):
+        parts = []
+        for index, stop, file in zip(indexes, stops, range(len(indexes)), strict=True):
+            known = None if title is None else title.windows[file]
+            start = _start(index if known is None else known)
+            part = part_of(index, start, stop)
+            if part is None:
+                raise Irregular
+            parts.append(part)
+        if title is None:
+            try:
+                made = package(parts, source=sources, growing=True, low_latency=True, **options)
+            except (BuildError, NoSyncSample):
+                if number == len(windows) - 1:
+                    raise
+                continue
+            title = GrowingTitle(made, parts, length)
+        title.take(parts, sources, whole, SURPLUS if number == len(windows) - 1 else 1)
+    assert title is not None
+    return title
+
+
+def _start(index: Index) -> int:
+    """Where the first moof of a window begins."""
+    places = [int(t.fragments.moof_offset[0]) for t in index.tracks if len(t.fragments)]
+    if not places or NULL in places:
+        raise Irregular
+    return min(places)
+
+
+def _windows(indexes: Sequence[Index]) -> Iterator[list[int | None]]:
+    """Where the windows of files end that are there already, so that none is too large."""
+    places = [
+        np.unique(np.concatenate([track.fragments.moof_offset for track in index.tracks]))
+        for index in indexes
+    ]
+    most = max(len(one) for one in places)
+    for count in range(AT_ONCE, most, AT_ONCE):
+        # files are as far as their fragments are many
+        numbers = [len(one) * count // most for one in places]
+        yield [
+            int(one[n]) if n < len(one) else None for one, n in zip(places, numbers, strict=True)
+        ]
+    yield [None] * len(places)

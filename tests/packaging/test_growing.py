@@ -1,0 +1,208 @@
+"""A title that is made by windows is the one that is made of the whole, at each step."""
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fragdex
+from fragdex.errors import BuildError, NoSyncSample
+from fragdex.packaging import growing
+from fragdex.packaging.continued import Continued
+from fragdex.sources import open_source
+from fragdex.testing import make_file, movie
+from fragdex.testing.files import Brand
+from fragdex.testing.fragments import Fragment
+from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
+
+
+@st.composite
+def recordings(draw):
+    """Fragments of up to three seconds; clocks jump, and key frames come late."""
+    fps, with_sound = draw(st.sampled_from([1, 2, 5])), draw(st.booleans())
+    jumps = st.sampled_from([0] * 12 + [1, 7, 4000, 86400 * 365, -3])
+    shape = st.tuples(st.booleans(), st.integers(1, 3 * fps), jumps, st.integers(0, 2))
+    parts, at, heard = [], 0, 0
+    for number, (key, count, jump, late) in enumerate(draw(st.lists(shape, min_size=15))):
+        jump = jump if number and at + jump * fps * 1000 > 1000 * fps else 0
+        at, heard = at + jump * fps * 1000, heard + jump * 8000
+        pictures = [Sample(40, 1000, NON_SYNC, late * n % 2 * 1000) for n in range(count)]
+        if key or not number:
+            pictures[0] = Sample(60, 1000, SYNC)
+        trafs = [Traf(1, (Run(tuple(pictures)),), tfdt=at)]
+        at += 1000 * count
+        sounds = max((at * 8 // fps - heard) // 1024, 0)
+        if with_sound and sounds:
+            trafs.append(Traf(2, (Run((Sample(9, 1024),) * sounds),), tfdt=heard))
+        heard += 1024 * sounds
+        parts.append(Fragment(tuple(trafs)))
+    tracks = [Track(1, "video", fps * 1000), Track(2, "audio", 8000)][: 1 + with_sound]
+    return make_file(Brand(), Moov(tuple(tracks)), *parts).data
+
+
+MOVIES = st.builds(
+    movie,
+    st.integers(12, 30),
+    tracks=st.integers(1, 3),
+    samples=st.integers(1, 4),
+    fps=st.integers(1, 4),
+    reordered=st.booleans(),
+    edit=st.none() | st.integers(0, 2000),
+)
+
+
+def places(whole):
+    """Where the fragments of a file begin, and its end."""
+    tracks = fragdex.index(whole, exact=True).tracks
+    starts = {int(at) for track in tracks for at in track.fragments.moof_offset}
+    return [*sorted(starts), len(whole)]
+
+
+def media(package):
+    """Initialization segments, segments and parts by their names."""
+    names = [name for name in package if name.endswith((".m4s", "init.mp4"))]
+    for one in package.title.renditions:
+        names += [f"{one.name}/part-{number}.m4s" for number in range(one.part_count)]
+    return {name: package[name] for name in names}
+
+
+def lists(package):
+    """The playlists, as players get them who load them first, again, and without what they have."""
+    names = [f"{one.name}.m3u8" for one in package.title.renditions]
+    again = [package.reloaded(name, skip=skip) for name in names for skip in (False, True)]
+    more = [name for name in package if name.endswith("-iframes.m3u8")]
+    return [*(package[name] for name in [*names, *more]), *again]
+
+
+@contextmanager
+def windows(surplus, at_once):
+    """Windows of other sizes."""
+    with (
+        mock.patch.object(growing, "SURPLUS", surplus),
+        mock.patch.object(growing, "AT_ONCE", at_once),
+    ):
+        yield
+
+
+def steps(path, whole, sizes, **options):
+    """At each size the package of the whole and that of windows; none where one has to be whole."""
+    title, index = None, None
+    path.write_bytes(b"")
+    for size in sizes:
+        with path.open("ab") as file:
+            file.write(whole[path.stat().st_size : size])
+        with open_source(path) as source:
+            index = fragdex.index(source, exact=True)
+            about = {"segment_duration": 1, "began": None} | options
+            try:
+                true = fragdex.package(
+                    index, source=source, growing=True, low_latency=True, **about
+                )
+            except (BuildError, NoSyncSample):
+                assert title is None
+                continue
+            whole_of = lambda _, index=index: index  # noqa: E731
+            try:
+                if title is None:
+                    title = growing.begun([index], [source], whole_of, **about)
+                else:
+                    title.grow([source], whole_of)
+            except growing.Irregular:
+                return
+            yield source, true, title.package
+
+
+@given(
+    recordings() | MOVIES,
+    st.sampled_from([None, 1, 3]),
+    st.integers(1, 5),
+    st.integers(5, 30),
+    st.data(),
+)
+def test_windows_give_what_the_whole_gives(whole, seconds, surplus, at_once, data):
+    if len(fragdex.index(whole, exact=True).periods) > 1:
+        return  # its clock began again
+    sizes = data.draw(st.lists(st.sampled_from(places(whole)), max_size=4))
+    with TemporaryDirectory() as folder, windows(surplus, at_once):
+        path = Path(folder, "live.mp4")
+        every = steps(path, whole, sorted({*sizes, len(whole)}), segment_duration=seconds)
+        for source, true, made in every:
+            expected, found = media(true), media(made)
+            assert [*found] == [*expected]
+            for name, view in expected.items():
+                assert (found[name].etag, found[name].size) == (view.etag, view.size)
+                assert found[name].read(source=source) == view.read(source=source)
+            for one, other in zip(lists(true), lists(made), strict=True):
+                assert (one.read(), one.etag) == (other.read(), other.etag)
+            for one in true.title.renditions:
+                name = f"{one.name}.m3u8"
+                assert made.progress(name) == true.progress(name)
+                hinted = f"{one.name}/part-{one.part_count}.m4s"
+                assert made.is_next_part(hinted) == true.is_next_part(hinted)
+            assert timelines(made) == timelines(true)
+
+
+def timelines(package):
+    """The segments of the manifest."""
+    text = package["manifest.mpd"].read().decode()
+    return [line.strip() for line in text.splitlines() if "<S " in line or "Template" in line]
+
+
+@pytest.mark.parametrize("tracks", [1, 2])
+def test_a_recording_of_any_length_is_kept(tmp_path, tracks):
+    whole = movie(40, samples=5, fps=5, tracks=tracks)
+    sizes, text = places(whole), ""
+    for _, _, made in steps(tmp_path / "live.mp4", whole, sizes):
+        (one, *_) = made.title.renditions
+        now = made["v1.m3u8"].read().decode()
+        # only the tail of a list is made again: what is kept is in all that follow
+        known = one.kept.text.decode() if isinstance(one, Continued) else ""
+        assert known in now
+        assert text in now
+        text = known
+    assert one.kept.count > 20
+    assert one.rest.count < 20
+
+
+def cost_of_an_append(path, whole, sizes):
+    """Calls, bytes that are read and samples at hand when a fragment comes, with its lists."""
+    *before, last = sizes
+    path.write_bytes(whole[: before[-1]])
+    options = {"segment_duration": 1, "began": None}
+    with open_source(path) as source:
+        index = fragdex.index(source, exact=True)
+        title = growing.begun([index], [source], lambda _: index, **options)
+    with path.open("ab") as file:
+        file.write(whole[before[-1] : last])
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    with open_source(path) as source:
+        sys.setprofile(count)
+        try:
+            package = title.grow([source], None)
+            for one in package.title.renditions:
+                package.reloaded(f"{one.name}.m3u8")
+                package.reloaded(f"{one.name}.m3u8", skip=True)
+        finally:
+            sys.setprofile(None)
+        samples = sum(len(one.samples) for window in title.windows for one in window.tracks)
+        return calls, source.bytes_read, samples
+
+
+def test_an_append_costs_what_has_come(tmp_path):
+    whole = movie(400, samples=5, fps=5, tracks=2)
+    sizes = places(whole)
+    path = tmp_path / "live.mp4"
+    short = cost_of_an_append(path, whole, sizes[:41])
+    long = cost_of_an_append(path, whole, sizes[:401])
+    for early, late in zip(short, long, strict=True):
+        assert late <= 1.5 * early

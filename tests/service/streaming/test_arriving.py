@@ -1,0 +1,149 @@
+"""A video is played while it is uploaded."""
+
+import base64
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import fragdex
+from fragdex.testing import movie
+from origin.test_waiting import later, reached
+from service.serving import API, serving
+from service.working import announced
+
+TUS = {"Tus-Resumable": "1.0.0"}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("data")) as one:
+        yield one
+
+
+class Chunks:
+    """Sends a file by chunks."""
+
+    def __init__(self, client, data):
+        self.client, self.data, self.sent = client, data, 0
+        self.id = self.begin()
+
+    def begin(self):
+        return announced(self.client, self.data, "live.mp4", "files", type="video")["id"]
+
+    def send(self, stop):
+        part = self.data[self.sent : stop]
+        answer = self.sending(part, f"bytes {self.sent}-{stop - 1}/{len(self.data)}")
+        assert answer.status_code in (200, 201, 202, 204), answer.text
+        self.sent = stop
+
+    def sending(self, part, content_range):
+        address = f"{API}/files/{self.id}/upload"
+        return self.client.post(address, content=part, headers={"Content-Range": content_range})
+
+
+class Tus(Chunks):
+    """Sends a file by tus."""
+
+    def begin(self):
+        name = base64.b64encode(b"live.mp4").decode()
+        length = {"Upload-Length": str(len(self.data)), "Upload-Metadata": f"filename {name}"}
+        answer = self.client.post(f"{API}/tus", headers={**TUS, **length})
+        assert answer.status_code == 201, answer.text
+        return answer.headers["Location"].rpartition("/")[2]
+
+    def sending(self, part, content_range):
+        kind = {"Content-Type": "application/offset+octet-stream"}
+        headers = {**TUS, **kind, "Upload-Offset": str(self.sent)}
+        return self.client.patch(f"{API}/tus/{self.id}", content=part, headers=headers)
+
+
+class Draft(Chunks):
+    """Sends a file by the draft of the IETF."""
+
+    def begin(self):
+        length = {"Upload-Complete": "?0", "Upload-Length": str(len(self.data))}
+        disposition = {"Content-Disposition": 'attachment; filename="live.mp4"'}
+        answer = self.client.post(f"{API}/uploads", headers=length | disposition)
+        assert answer.status_code == 201, answer.text
+        return answer.headers["Location"].rpartition("/")[2]
+
+    def sending(self, part, content_range):
+        is_last = self.sent + len(part) == len(self.data)
+        headers = {
+            "Content-Type": "application/partial-upload",
+            "Upload-Offset": str(self.sent),
+            "Upload-Complete": f"?{int(is_last)}",
+        }
+        return self.client.patch(f"{API}/uploads/{self.id}", content=part, headers=headers)
+
+
+@pytest.mark.parametrize("sender", [Chunks, Tus, Draft])
+def test_an_upload_is_played_while_it_arrives_and_stays_where_it_is(served, sender):
+    # 12 s; each has other bytes, so that none is known before
+    whole = movie(12, tracks=2, samples=10 + len(sender.__name__), fps=10 + len(sender.__name__))
+    index = fragdex.index(whole, exact=True)
+    starts = sorted({int(at) for one in index.tracks for at in one.fragments.moof_offset})
+    client = served.client
+    upload = sender(client, whole)
+    place = f"{API}/files/{upload.id}"
+    assert client.get(f"{place}/hls/master.m3u8").status_code in (404, 409)
+    upload.send(starts[6])
+    assert "#EXT-X-STREAM-INF" in client.get(f"{place}/hls/master.m3u8").text
+    listing = f"{place}/hls/v1.m3u8"
+    before = client.get(listing).text
+    assert "#EXT-X-ENDLIST" not in before
+    segment, part = reached(before)
+    assert segment >= 1
+    hinted = re.search(r'PRELOAD-HINT:TYPE=PART,URI="(.+)"', before)[1]
+    refused = client.get(f"{listing}?_HLS_msn=99")
+    assert (refused.status_code, "_HLS_msn" in refused.text) == (422, True)
+    mpd = ET.fromstring(client.get(f"{place}/dash/manifest.mpd").content)
+    assert mpd.get("type") == "dynamic"
+    clock = mpd.find("{*}UTCTiming").get("value")
+    assert client.get(f"{place}/dash/{clock}").headers["cache-control"] == "no-store"
+    token = client.post(f"{API}/url-token", json={"url": place}).json()["token"]
+    marked = served.anyone.get(f"{place}/dash/manifest.mpd?token={token}").text
+    assert f'value="{clock}?token={token}"' in marked
+    assert f'm4s?token={token}"' in marked
+    times, at = [], 0
+    for run in mpd.find(".//{*}SegmentTimeline"):
+        at = int(run.get("t", at))
+        for _ in range(int(run.get("r", 0)) + 1):
+            times.append(at)
+            at += int(run.get("d"))
+    begun = f"{place}/dash/v1/{times[-1]}.m4s"
+    waiting = [
+        later(client.get, f"{listing}?_HLS_msn={segment}&_HLS_part={part}"),
+        later(client.get, f"{place}/hls/{hinted}"),
+    ]
+    with client.stream("GET", begun) as answer:
+        pieces = answer.iter_raw()
+        first = next(pieces)
+        assert "content-length" not in answer.headers
+        upload.send(starts[11])
+        segment_bytes = first + b"".join(pieces)
+    for thread, _ in waiting:
+        thread.join()
+    (again,), (part_bytes,) = (answers for _, answers in waiting)
+    assert (again.status_code, part_bytes.status_code) == (200, 200), again.text
+    assert hinted in again.text
+    names = re.findall(r"^v1/\d+\.m4s$", again.text, re.MULTILINE)
+    seen = {name: client.get(f"{place}/hls/{name}").content for name in names}
+    upload.send(len(whole))
+    ended = client.get(listing)
+    assert ended.text.rstrip().endswith("#EXT-X-ENDLIST"), ended.text
+    assert client.get(begun).content == segment_bytes
+    for name, data in seen.items():
+        assert client.get(f"{place}/hls/{name}").content == data
+    stored = fragdex.package(index, source=whole)
+    assert stored[f"v1/{times[-1]}.m4s"].read() == segment_bytes
+    assert stored[hinted].read() == part_bytes.content
+
+
+def test_a_file_that_cannot_grow_says_what_is_missing(served):
+    whole = movie(3, fragmented=False)
+    upload = Chunks(served.client, whole)
+    upload.send(len(whole) - 10)
+    answer = served.client.get(f"{API}/files/{upload.id}/hls/master.m3u8")
+    assert (answer.status_code, answer.json().get("state")) == (409, "uploading"), answer.text
