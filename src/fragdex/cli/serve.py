@@ -11,7 +11,6 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -112,13 +111,22 @@ def _print_urls(url: str, *, json: bool) -> None:
 log = logging.getLogger("fragdex.service")
 
 
-def until_signal() -> Callable[[], object]:
+def until_signal() -> Callable[[], None]:
     """Take SIGTERM and SIGINT from now on; what is returned waits until one has come."""
-    # Its `put` may interrupt its `get`. An event's `set` takes a lock that its `wait` may hold.
-    signals: SimpleQueue[int] = SimpleQueue()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: signals.put(number))
-    return signals.get
+    # The interpreter writes the number of a signal there in whatever line it comes. A wait for a
+    # lock may begin after a signal has come and before its handler was called: nobody ends it.
+    come, coming = socket.socketpair()
+    coming.setblocking(False)
+    signal.set_wakeup_fd(coming.detach(), warn_on_full_buffer=False)
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        signal.signal(number, lambda *_: None)
+
+    def wait() -> None:
+        while come.recv(1)[0] not in numbers:
+            pass
+
+    return wait
 
 
 @has_settings(*WORKER)

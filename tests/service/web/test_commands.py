@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import re
+import select
 import signal
 import socket
 import sqlite3
@@ -211,6 +212,33 @@ def test_a_signal_ends_a_worker_in_whatever_line_of_waiting_it_comes():
     )
     assert done.stderr == ""
     assert done.stdout.splitlines()
+
+
+SIGNALLED_AT_ONCE = """
+import os, sys, threading
+from fragdex.cli.serve import until_signal
+sys.setswitchinterval(0.0005)
+wait = until_signal()
+for _ in range(4):
+    threading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()
+for _ in range(200):
+    print(flush=True)
+    wait()
+os._exit(0)
+"""
+
+
+def test_a_signal_ends_a_worker_whose_other_threads_are_busy():
+    """It came while the thread that was to wait gave the interpreter away: it waited forever."""
+    with subprocess.Popen([sys.executable, "-c", SIGNALLED_AT_ONCE], stdout=subprocess.PIPE) as it:
+        for at in range(200):
+            came, _, _ = select.select([it.stdout], [], [], 30)
+            if not came:
+                it.kill()
+            assert came, f"signal {at} was not seen"
+            os.read(it.stdout.fileno(), 1)
+            it.send_signal(signal.SIGTERM)
+        assert it.wait(30) == 0
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
