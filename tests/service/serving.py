@@ -1,6 +1,8 @@
 """The service on a real socket, in a thread of the test's own process."""
 
+import re
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -35,6 +37,19 @@ class Served:
     def address(self):
         host, port = self.url.removeprefix("http://").rsplit(":", 1)
         return host, int(port)
+
+
+FIRST_ROUND = re.compile(r"^fragdex_housekeeping_timestamp_seconds [^0]", re.MULTILINE)
+
+
+def await_housekeeping(url):
+    """The first round of a service at a URL is over: it begins with the service, the next one
+    a minute later, and what either writes, reads and logs is not what a test looks at.
+    """
+    deadline = time.monotonic() + 60
+    while not FIRST_ROUND.search(httpx.get(f"{url}/metrics", trust_env=False, timeout=60).text):
+        assert time.monotonic() < deadline, "housekeeping has not completed a round"
+        time.sleep(0.02)
 
 
 def client_of(url, key=None):

@@ -280,6 +280,7 @@ def _housekeep_until(context: ServiceContext, ended: threading.Event) -> None:
             context.store.sweep_temporary()
             context.sweep_work()
             sweep_temporary()
+            context.metrics.housekeeping.set_to_current_time()
         except (FragdexError, OSError) as error:
             log.warning("housekeeping waits: %s", explained(error))
         except Exception:

@@ -71,6 +71,11 @@ class Metrics:
             "fragdex_job_wait_seconds", "from the order of a job or slice to its first attempt",
             ["work"], buckets=JOB_SECONDS, registry=self.registry,
         )  # fmt: skip
+        self.housekeeping = Gauge(
+            "fragdex_housekeeping_timestamp_seconds",
+            "when this process last completed a round of housekeeping; 0: never",
+            registry=self.registry,
+        )
 
     def add(self, collector: Collector) -> None:
         """Tell what a collector finds, too, each time that metrics are requested."""

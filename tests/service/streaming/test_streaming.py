@@ -1,7 +1,6 @@
 """Files as players want them: HLS, DASH, clips and pictures of a stored film."""
 
 import io
-import threading
 
 import av
 import obstore
@@ -15,7 +14,7 @@ from fragdex.service.records import tables
 from fragdex.service.web.routing import OTHER_NAMES
 from fragdex.testing import check_bmff, check_dash, check_hls
 from service.console import films
-from service.serving import API, serving
+from service.serving import API, await_housekeeping, serving
 from service.working import announced, events_of, fixture_bytes, uploaded
 
 
@@ -275,9 +274,8 @@ def test_players_of_a_file_that_is_not_made_yet_are_answered_without_a_thread(tm
     asked = []
 
     def note(connection, cursor, statement, *_):
-        # not the key, which is looked at again after some seconds, nor the housekeeping
-        in_thread = threading.current_thread().name.startswith("AnyIO")
-        if in_thread and tables.keys.name not in statement:
+        # not the key, which is looked at again after some seconds
+        if tables.keys.name not in statement:
             asked.append(statement)
 
     with serving(tmp_path / "data") as served:
@@ -286,6 +284,7 @@ def test_players_of_a_file_that_is_not_made_yet_are_answered_without_a_thread(tm
         playlist = served.client.get(f"{place}/v1.m3u8").text
         names = ["v1.m3u8", *(line for line in playlist.splitlines() if line.endswith(".m4s"))]
         whole = [served.client.get(f"{place}/{name}", headers=WHOLE).content for name in names]
+        await_housekeeping(served.url)
         sa.event.listen(sa.engine.Engine, "before_cursor_execute", note)
         try:
             again = [served.client.get(f"{place}/{name}").content for name in names]

@@ -1,15 +1,13 @@
 """What an upload costs the disk: every flush is waited for, and those of the database by all."""
 
 import os
-import threading
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from fragdex.service.app import HOUSEKEEPING
 from fragdex.service.store import disk
-from service.serving import API, serving
+from service.serving import API, await_housekeeping, serving
 from service.working import announced
 
 CHUNKS, CHUNK = 4, 3000
@@ -19,6 +17,7 @@ DATA = bytes(range(1, 251)) * (CHUNKS * CHUNK // 250)
 @pytest.fixture
 def served(tmp_path):
     with serving(tmp_path) as served:
+        await_housekeeping(served.url)
         yield served
 
 
@@ -28,8 +27,6 @@ def commits(served):
     seen = []
 
     def committing(connection):
-        if threading.current_thread().name == HOUSEKEEPING:
-            return
         level = connection.connection.dbapi_connection.execute("PRAGMA synchronous").fetchone()[0]
         seen.append(level >= 2)  # https://sqlite.org/pragma.html#pragma_synchronous
 
