@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.byterange import ByteRange
-from fragdex.errors import BuildError, NoSyncSample, SourceChanged
+from fragdex.errors import BuildError, FragdexError, NoSyncSample, SourceChanged
 from fragdex.testing import movie
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -173,6 +173,45 @@ def test_hidden_pictures_of_a_later_file_are_shown_for_a_tick():
         joint,
         joint + track.timescale // 25,
     ]
+
+
+FILMS = sorted(path.name for path in FIXTURES.glob("*.mp4"))
+
+
+def clips_of(film, *edges):
+    """Clips of a film between parts of its length, one after the other: bytes and index."""
+    index = fragdex.index(film, exact=True)
+    if index.duration is None:
+        pytest.skip("nothing says how long it is")
+    try:
+        times = [edge * Fraction(index.duration) for edge in edges]
+        clips = [
+            fragdex.clip(index, a, b, source=film).read(source=film) for a, b in pairwise(times)
+        ]
+        whole = joined(clips).read(source=clips)
+    except FragdexError as error:
+        assert "would begin before" not in str(error)
+        pytest.skip(str(error))
+    return whole, fragdex.index(whole, exact=True)
+
+
+@pytest.mark.parametrize("name", FILMS)
+@pytest.mark.parametrize("cut", [Fraction(37, 100), Fraction(61, 100)])
+def test_what_was_cut_is_joined_again(name, cut):
+    """Each access unit of sound once, and never two pictures at a time."""
+    try:
+        film = (FIXTURES / name).read_bytes()
+        source, (data, index) = fragdex.index(film, exact=True), clips_of(film, 0, 1)
+    except FragdexError as error:
+        pytest.skip(str(error))
+    again, parts = clips_of(film, 0, cut, 1)
+    for track in parts.tracks:
+        new, old = track.samples, index.track(track.id).samples
+        if track.kind == "audio":
+            assert hashes(again, new) == hashes(data, old)
+        elif track.kind == "video":
+            own = source.track(track.id).samples.cts
+            assert len(new) - len(np.unique(new.cts)) <= len(own) - len(np.unique(own))
 
 
 def test_gaps_stay_or_close_by_choice():

@@ -394,9 +394,10 @@ class _Placed:
         for number, (media, hidden, _) in moved.items():
             media = _decoded(media, media.decode - (delay - _delay(media)))
             if hidden.any():
-                media = _squeezed(media, hidden)
+                media = _squeezed(media, hidden, int(media.presentation[~hidden].min()))
             if before is not None:
                 last = self._last(before)
+                before = self._without_same(before, media)
                 media, before = self._follow(before, media, pieces[number], pieces[last])
                 self.parts[last] = before
             self.parts[number] = before = media
@@ -411,8 +412,9 @@ class _Placed:
             self.bases.append(at)
             at += len(self.parts.get(piece.number, ()))
         parts = list(self.parts.values())
-        said = [_said(lane.members[n], pieces[n], part) for n, (_, _, part) in moved.items()]
-        described = np.concatenate([lane.described[n][part] for n, (_, _, part) in moved.items()])
+        taken = {n: slice(p.start, p.start + len(self.parts[n])) for n, (_, _, p) in moved.items()}
+        said = [_said(lane.members[n], pieces[n], part) for n, part in taken.items()]
+        described = np.concatenate([lane.described[n][part] for n, part in taken.items()])
         self.joined = PlannedTrack(
             self._track,
             SampleTable.concat([one.samples for one in parts]),
@@ -450,15 +452,31 @@ class _Placed:
         if hidden.any() and self._track.kind != "video":
             # An access unit of sound is cut where half of it or more is hidden.
             least = durations // 2 if self._track.kind == "audio" else 0
-            low = min(int((ends - joint > least).argmax()), len(media) - 1)
+            shown = ends - joint > least
+            low = int(shown.argmax()) if shown.any() else len(media) - 1
             if self._track.kind != "audio":
                 presentation, decode = np.maximum(presentation, joint), np.maximum(decode, joint)
                 durations = ends - presentation
             hidden[:] = False
-        part = slice(low, len(media))
-        planned = PlannedTrack(self._track, media.samples, scale, media.source, end=int(ends.max()))
+        high, end = len(media), int(ends.max())
+        if self._track.kind == "video":
+            stop = round(_end(media) * scale) + joint
+            high = int(np.flatnonzero(presentation < stop)[-1]) + 1
+            end = min(end, stop)
+        part = slice(low, high)
+        planned = PlannedTrack(self._track, media.samples, scale, media.source, end=end)
         moved = planned.timed(presentation, decode, durations).rows(part)
-        return moved, hidden, part
+        over = moved.presentation >= end
+        if over.any():
+            moved = _squeezed(moved, over, int(moved.presentation[~over].max()))
+        return moved, hidden[part], part
+
+    def _without_same(self, before: PlannedTrack, media: PlannedTrack) -> PlannedTrack:
+        """Sound without a last access unit that the next piece has too: both were cut within it."""
+        first = int(media.presentation.min())
+        if self._track.kind != "audio" or len(before) < 2 or before.presentation[-1] < first:
+            return before
+        return before.rows(slice(0, -1), end=int((before.presentation + before.durations)[-2]))
 
     def _follow(
         self, before: PlannedTrack, media: PlannedTrack, piece: Piece, last: Piece
@@ -467,7 +485,10 @@ class _Placed:
         lasts = int(before.durations[-1])
         first, reached = int(media.presentation.min()), before.end
         scale = self._track.timescale
-        if reached - first > max(lasts, 1) or first <= int(before.presentation.max()):
+        early = reached - first > max(lasts, 1) or first <= int(before.presentation.max())
+        # Files that follow each other begin early by the hidden pictures alone.
+        crowded = early and self._closed and self._track.kind == "video"
+        if early and not crowded:
             raise BuildError(
                 f"{piece.name} would begin before {last.name} has ended, on track {self._track.id}",
                 expected=f"{float(Fraction(reached, scale)):.3f} s or later",
@@ -478,12 +499,13 @@ class _Placed:
         decode = _not_before(media.decode, floor)
         durations = np.diff(decode, append=decode[-1] + media.durations[-1])
         media = media.timed(media.presentation, decode, durations)
-        if (media.decode > media.presentation).any():
+        room = max(0, reached - int(before.presentation.max()) - 1) if crowded else lasts
+        if crowded or (media.decode > media.presentation).any():
             raise BuildError(
                 f"{piece.name} hides so many pictures at its start that they do not fit after "
                 f"{last.name}",
                 path="moov/trak/edts/elst",
-                expected=f"at most {lasts} on track {self._track.id}",
+                expected=f"at most {room} on track {self._track.id}",
                 advice="begin it at a sync sample: fragdex.clip(…, at_key_frame=True)",
             )
         gap = int(decode[0]) - floor + 1
@@ -533,13 +555,12 @@ def _not_before(times: Int64, floor: int) -> Int64:
     return np.concatenate([squeezed[:first], times[first:]])
 
 
-def _squeezed(media: PlannedTrack, hidden: Any) -> PlannedTrack:
-    """Hidden pictures, a tick each before the first one that is shown, in their order."""
-    joint = int(media.presentation[~hidden].min())
+def _squeezed(media: PlannedTrack, hidden: Any, at: int) -> PlannedTrack:
+    """Hidden pictures, a tick each before one that is shown at a time, in their order."""
     numbers = np.flatnonzero(hidden)
     order = np.argsort(media.presentation[numbers], kind="stable")
     presentation = media.presentation.copy()
-    presentation[numbers[order]] = joint - len(numbers) + np.arange(len(numbers))
+    presentation[numbers[order]] = at - len(numbers) + np.arange(len(numbers))
     return media.timed(presentation, media.decode, media.durations)
 
 
