@@ -4,6 +4,7 @@ import hashlib
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -190,15 +191,16 @@ def clips_of(film, *edges):
         ]
         whole = joined(clips).read(source=clips)
     except FragdexError as error:
-        assert "would begin before" not in str(error)
+        if "would begin before" in str(error):
+            raise
         pytest.skip(str(error))
     return whole, fragdex.index(whole, exact=True)
 
 
 @pytest.mark.parametrize("name", FILMS)
-@pytest.mark.parametrize("cut", [Fraction(37, 100), Fraction(61, 100)])
-def test_what_was_cut_is_joined_again(name, cut):
+def test_what_was_cut_is_joined_again(name):
     """Each access unit of sound once, and never two pictures at a time."""
+    cut = Fraction(Random(name).randint(20, 80), 100)
     try:
         film = (FIXTURES / name).read_bytes()
         source, (data, index) = fragdex.index(film, exact=True), clips_of(film, 0, 1)
