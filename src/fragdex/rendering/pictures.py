@@ -10,9 +10,13 @@ import io
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from fragdex.errors import PageFailed
+from fragdex.rendering import bt2020_pq
 from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.outputs import Still
 from fragdex.rendering.png import PNGReader
@@ -83,12 +87,9 @@ def picture_of(pixels: np.ndarray[Any, Any]) -> Any:
     return av.VideoFrame.from_ndarray(array, format=_FORMATS[pixels.shape[2]])
 
 
-_BT709, _SRGB, _RGB, _FULL = 1, 13, 0, 2  # FFmpeg's numbers of what browsers paint
-_LIMITED: Final = 1
-_TO_PQ: Final = (
-    "out_primaries=bt2020:out_transfer=smpte2084:out_color_matrix=bt2020nc:out_range=tv"
-    ":flags=area:intent=relative_colorimetric"
-)
+# FFmpeg's numbers.
+_BT709, _RGB, _FULL, _LIMITED = 1, 0, 2, 1
+_BT2020, _PQ, _NOT_SAID = 9, 16, 2
 
 
 class Pictures:
@@ -142,11 +143,14 @@ class Pictures:
 
     def _in_pq(self, picture: Any) -> Any:
         source, sink = self._graph(picture.format.name)
-        picture.color_primaries, picture.color_trc = _BT709, _SRGB
+        # of these the table makes others, and nothing else may
+        picture.color_primaries = picture.color_trc = _NOT_SAID
         picture.colorspace, picture.color_range = _RGB, _FULL
         picture.pts = None
         source.push(picture)
-        return sink.pull()
+        converted = sink.pull()
+        converted.color_primaries, converted.color_trc = _BT2020, _PQ
+        return converted
 
     def _graph(self, name: str) -> Any:
         """A filter that converts pictures of a pixel format; of one thread, as encoders are."""
@@ -159,13 +163,21 @@ class Pictures:
             source = graph.add_buffer(
                 width=width, height=height, format=name, time_base=Fraction(1, 1)
             )
-            scale, form = graph.add("scale", _TO_PQ), graph.add("format", self._format)
-            sink = graph.add("buffersink")
-            source.link_to(scale)
-            scale.link_to(form)
-            form.link_to(sink)
-            graph.configure()
-            self._graphs[name] = source, sink, graph
+            with TemporaryDirectory() as folder:
+                table = Path(folder, "pq.csp")
+                table.write_text(bt2020_pq.table(), "ascii")
+                filters = [
+                    source,
+                    graph.add("format", "gbrp16le"),
+                    graph.add("lut3d", file=str(table), interp="tetrahedral"),
+                    graph.add("scale", "out_color_matrix=bt2020nc:out_range=tv:flags=area"),
+                    graph.add("format", self._format),
+                    graph.add("buffersink"),
+                ]
+                for one, other in pairwise(filters):
+                    one.link_to(other)
+                graph.configure()
+            self._graphs[name] = source, filters[-1], graph
         return self._graphs[name][:2]
 
     def decoded(self, png: bytes, number: int = 0) -> Any:

@@ -20,6 +20,7 @@ from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.join import join, join_sound
 from fragdex.rendering.outputs import AUDIO_CODECS, CONTAINERS, VIDEO_CODECS, Film
+from fragdex.rendering.pictures import Pictures
 from rendering.frames.numbers import plain_png, png, read_rows
 
 RATE = Fraction(30)
@@ -293,18 +294,33 @@ COLOURS = [(255, 255, 255), (128, 128, 128), (255, 0, 0), (0, 255, 0), (0, 0, 25
 
 
 def in_pq(rgb):
-    """Y', Cb and Cr of 10 bits (ITU-R BT.2100) of a colour of sRGB, white at 203 cd/m²."""
-    linear = np.array([c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
-                       for c in np.array(rgb) / 255])  # fmt: skip
-    wide = (
-        np.array([[0.6274, 0.3293, 0.0433], [0.0691, 0.9195, 0.0114], [0.0164, 0.0880, 0.8956]])
-        @ linear
-    )  # ITU-R BT.2087
-    power = (wide * 203 / 10_000) ** (2610 / 16384)
+    """Y', Cb and Cr of 10 bits (ITU-R BT.2100) of colours of sRGB, white at 203 cd/m²."""
+    levels = np.asarray(rgb) / 255
+    linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
+    # ITU-R BT.2087
+    to_wide = [[0.6274, 0.3293, 0.0433], [0.0691, 0.9195, 0.0114], [0.0164, 0.0880, 0.8956]]
+    power = (linear @ np.transpose(to_wide) * 203 / 10_000) ** (2610 / 16384)
     pq = ((3424 / 4096 + 2413 / 128 * power) / (1 + 2392 / 128 * power)) ** (2523 / 32)
     luma = pq @ [0.2627, 0.6780, 0.0593]
-    chroma = [512 + 896 * (pq[2] - luma) / 1.8814, 512 + 896 * (pq[0] - luma) / 1.4746]
-    return [64 + 876 * luma, *chroma]
+    blue, red = (pq[..., 2] - luma) / 1.8814, (pq[..., 0] - luma) / 1.4746
+    return np.stack([64 + 876 * luma, 512 + 896 * blue, 512 + 896 * red], axis=-1)
+
+
+def ten_bits(frame):
+    """Its planes: (height, width, 3)."""
+    planes = [np.frombuffer(one, np.uint16).reshape(one.height, -1) for one in frame.planes]
+    return np.stack([plane[:, : frame.width] for plane in planes], axis=-1).astype(int)
+
+
+def test_each_colour_in_pq_is_within_two_levels_of_its_own():
+    """Dark ones too, whose levels of PQ lie far apart."""
+    some = [0, 1, 2, 3, 5, 8, 12, 20, 32, 48, 64, 96, 128, 176, 224, 255]
+    colours = np.stack(np.meshgrid(some, some, some), axis=-1).reshape(64, 64, 3).astype(np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(colours).save(out, "PNG")
+    pictures = Pictures(PageView(64, 64), "yuv444p10le", is_pq=True)
+    converted = pictures.picture(out.getvalue())
+    assert np.abs(ten_bits(converted) - in_pq(colours)).max() < 2
 
 
 @pytest.mark.parametrize("film", PQ, ids=named)

@@ -14,6 +14,7 @@ nothing more has come.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from fragdex.errors import PageFailed
@@ -28,6 +29,10 @@ from fragdex.rendering.browser.stopwatch import Stopwatch
 _PATIENT: Final = 50
 _VERY_PATIENT: Final = 250
 _FRAME_STEPS: Final = 16
+# Looks in a row, some milliseconds apart, between which nothing has come that the page waits for:
+# it is far away, and looked for less often, so many seconds apart.
+_FAR: Final = 100
+_FAR_SECONDS: Final = 0.02
 # Milliseconds of the page's time after which those steps are as long as they are many.
 _LONG_STEPS: Final = 64 * _FRAME_STEPS
 # Of what a page waits for, so many are named.
@@ -72,7 +77,7 @@ class Waiting:
     ) -> None:  # fmt: skip
         self._pipe, self._session, self._clock = pipe, session, clock
         self._limits, self._check, self._pending = limits, check, pending
-        self._works = [0, 0]
+        self._works, self._looks = [0, 0], 0
 
     def ready(self, in_time: Callable[[str], None]) -> None:
         """Wait until the page is ready and its fonts are here.
@@ -90,6 +95,8 @@ class Waiting:
                 step = _FRAME_STEPS if steps >= _LONG_STEPS else 1
                 if self._has_worked():
                     step = 1
+                    if self._looks > _FAR:
+                        self._pipe.listen(_FAR_SECONDS, partial(self._pipe.answered, number))
                 else:
                     steps += step
                 if steps > self._limits.ready_ms:
@@ -214,6 +221,7 @@ class Waiting:
             "Runtime.evaluate", self._session, expression=WORKS, returnByValue=True
         )
         before, self._works = self._works, answer["result"].get("value") or [0, 0]
+        self._looks = self._looks + 1 if self._works == before else 0
         begun, done = self._works
         return bool(begun > done or self._works != before)
 
