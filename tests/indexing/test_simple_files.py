@@ -3,7 +3,9 @@
 import os
 import pickle
 import random
+import re
 import struct
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -152,18 +154,42 @@ def moofs_of(index):
     return [at for track in index.tracks for at in track.fragments.moof_offset.tolist()]
 
 
-def test_dense_fragments_are_mapped(tmp_path):
-    """After the first few; what stands behind them is free space that is nowhere on the disk."""
+def spread(path, spaces):
+    """A film with free space that is nowhere on the disk behind each of its fragments; its size."""
+    film = movie(fragments=len(spaces), samples=2, fps=25)
+    begins = [match.start() - 4 for match in re.finditer(b"moof", film)]
+    fragments = [film[a:b] for a, b in pairwise([*begins, len(film)])]
+    with open(path, "wb") as file:
+        file.write(film[: begins[0]])
+        for fragment, space in zip(fragments, spaces, strict=True):
+            file.write(fragment)
+            if space:
+                file.write(struct.pack(">I4s", space, b"free"))
+                file.seek(space - 8, os.SEEK_CUR)
+        file.truncate()
+    return path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("between", "behind", "way", "most"),
+    [
+        (0, 1 << 22, simple_files.IN_EACH_PAGE, 1 << 20),
+        (1 << 11, 1 << 20, simple_files.IN_EACH_PAGE, 3 << 20),
+        (1 << 13, 1 << 13, simple_files.NEAR, 1 << 19),
+    ],
+)
+def test_dense_fragments_are_read_by_chunks_or_mapped(tmp_path, between, behind, way, most):
+    """After the first few; what stands behind them is not read, as far as no page has boxes."""
     path = tmp_path / "dense.mp4"
-    data, size = movie(fragments=600, samples=2, fps=25), 1 << 23
-    path.write_bytes(data + struct.pack(">I4s", size, b"free"))
-    os.truncate(path, len(data) + size)
+    size = spread(path, [between] * 1000 + [behind] * 9)
     with open_source(path) as source:
-        assert native.compiled.simple_file(source.fileno(), source.size, None, 99) is False
-    outcome(path.read_bytes())
+        read = native.compiled.simple_file(source.fileno(), source.size, None, 999, False)
+        assert read == way
+    assert outcome(path.read_bytes()) == "equal"
     index = fragdex.index(path)
-    assert index.how.requests == 0
-    same(index, general(path.read_bytes()))
+    assert (index.how.requests == 0) == (way == simple_files.NEAR)
+    assert index.how.bytes_read <= most < size
+    same(index, general(path.read_bytes()), media=most)
 
 
 def test_budgets_are_kept():

@@ -45,6 +45,8 @@ MOST_HEADERS = 256
 """Headers of tracks that are remembered from file to file, of 4 KiB at most."""
 FEW_SAMPLES = 1 << 13
 """Samples that are passed to come to others; after so many, tables are read once and bisected."""
+NEAR, IN_EACH_PAGE = 1, 2
+"""How moofs lie that are too near to be read one by one: some in a page have media alone, or none."""
 _TABLE, _SYNC = 12, 7
 """Columns of int64 of a fragment and of a sync table."""
 
@@ -125,16 +127,18 @@ def read_simple_file(source: Source) -> SimpleFile | None:
     if native.compiled is None or source.remote or limited or not source.size:
         return None
     descriptor = source.fileno() if native.walks_files else None
-    read: Any = False
+    read: Any = NEAR
     most = progressive.MAX_VIRTUAL_FRAGMENTS
     view = None
     if descriptor is not None:
-        read = native.compiled.simple_file(descriptor, source.size, None, most)
-    if read is False:  # it cannot be read so, or its fragments are dense
+        read = native.compiled.simple_file(descriptor, source.size, None, most, False)
+    if read in (NEAR, IN_EACH_PAGE):  # it cannot be read so, or its fragments are dense
         view = source.view()
         if view is None:
             return None
-        read = native.compiled.simple_file(view, source.size, source.passed, most)
+        by_chunks = read == IN_EACH_PAGE
+        given, passed = (descriptor, None) if by_chunks else (view, source.passed)
+        read = native.compiled.simple_file(given, source.size, passed, most, by_chunks)
     if not read:
         return None
     simple = SimpleFile(*read)._replace(view=view)

@@ -51,8 +51,8 @@ static PyMethodDef methods[] = {
      "extents(sizes, each, chunk_start, chunk_offset, duration_stop, duration, offset_stop, offset, "
      "starts, count, into)"},
     {"simple_file", simple_file, METH_VARARGS,
-     "simple_file(fd or bytes, size, passed, most rows) -> (moov, ..., tracks, moofs), None where it is not "
-     "simple, or False where it should be mapped"},
+     "simple_file(fd or bytes, size, passed, most rows, by chunks) -> (moov, ..., tracks, moofs), None where "
+     "it is not simple, 1 where it should be mapped, or 2 where it should be read by chunks"},
     {"simple_samples", simple_samples, METH_VARARGS,
      "simple_samples(moov, stbl, size, first, stop) -> columns one behind the other, or None"},
     {"aac_frame", aac_frame, METH_VARARGS,

@@ -15,21 +15,6 @@ static uint64_t sum_of(const uint8_t *p, int64_t count, int64_t stride)
     return sum;
 }
 
-run_t run_at(const uint8_t *rows, int64_t count, const int64_t *columns, uint64_t even)
-{
-    run_t run = {
-        columns[DURATION] < 0 ? NULL : rows + columns[DURATION],
-        columns[SIZE] < 0 ? NULL : rows + columns[SIZE],
-        columns[FLAGS] < 0 ? NULL : rows + columns[FLAGS],
-        columns[OFFSET] < 0 ? NULL : rows + columns[OFFSET],
-        columns[STRIDE],
-        count,
-        even,
-        (uint32_t)columns[NON_SYNC],
-    };
-    return run;
-}
-
 int is_sync(const run_t *run, int64_t sample, int said)
 {
     if (said != AS_ITS_FLAGS_SAY)

@@ -33,7 +33,21 @@ typedef struct {
 /* NULL, or why rows of such columns are refused. */
 const char *impossible(const int64_t *columns);
 /* The run whose rows begin at `rows`, all of them in memory that may be read. */
-run_t run_at(const uint8_t *rows, int64_t count, const int64_t *columns, uint64_t even);
+static inline run_t run_at(const uint8_t *rows, int64_t count, const int64_t *columns, uint64_t even)
+{
+    run_t run = {
+        columns[DURATION] < 0 ? NULL : rows + columns[DURATION],
+        columns[SIZE] < 0 ? NULL : rows + columns[SIZE],
+        columns[FLAGS] < 0 ? NULL : rows + columns[FLAGS],
+        columns[OFFSET] < 0 ? NULL : rows + columns[OFFSET],
+        columns[STRIDE],
+        count,
+        even,
+        (uint32_t)columns[NON_SYNC],
+    };
+    return run;
+}
+
 void sum_run(const run_t *run, sums_t *sum);
 int is_sync(const run_t *run, int64_t sample, int said);
 /* One row of `points` for each sync sample. 0, or -1: no memory. */

@@ -3,7 +3,8 @@
  *
  * What is read is copied first, so that nobody changes it meanwhile. Of media data nothing is read
  * but what stands behind a moof in the pages that hold its boxes: one read takes what two exact ones
- * would.
+ * would. Where every page has boxes, the file is read in chunks, which costs half of what mapping it
+ * does, and touches no other page.
  */
 #include "simple_fragments.h"
 #ifndef _WIN32
@@ -11,7 +12,7 @@
 #endif
 
 enum { LARGEST_MOOV = 1 << 24, LARGEST_MOOF = 1 << 20, PAGE = 4096, LONGEST_HEADER = 16 };
-enum { PROBE = 256, DENSE = 1 << 14, LEAST_DENSE = 1 << 22, PASSED = 1 << 24 };
+enum { PROBE = 256, DENSE = 1 << 14, LEAST_DENSE = 1 << 22, PASSED = 1 << 24, CHUNK = 1 << 18 };
 
 #define CODE(a, b, c, d) ((uint32_t)(a) << 24 | (uint32_t)(b) << 16 | (uint32_t)(c) << 8 | (d))
 
@@ -22,6 +23,7 @@ typedef struct {
     int64_t size, requests, bytes;
     uint8_t *copy; /* owned */
     int64_t at, held, room, guess;
+    int64_t chunk; /* twice as much from read to read where boxes go on in the next page; 0: never */
 } file_t;
 
 static int fetch(file_t *file, int64_t at, void *to, int64_t size)
@@ -58,6 +60,10 @@ static const uint8_t *copied(file_t *file, int64_t at, int64_t size, int ahead)
     if (at >= file->at && at - file->at + size <= file->held)
         return file->copy + (at - file->at);
     int64_t kept = 0, want = size;
+    if (file->chunk) {
+        int64_t gap = at - file->at - file->held;
+        file->chunk = gap >= PAGE ? PAGE : file->chunk < CHUNK ? 2 * file->chunk : CHUNK;
+    }
     if (at >= file->at && at - file->at < file->held) {
         kept = file->held - (at - file->at);
         memmove(file->copy, file->copy + (at - file->at), (size_t)kept);
@@ -67,6 +73,8 @@ static const uint8_t *copied(file_t *file, int64_t at, int64_t size, int ahead)
         want = file->guess > size ? file->guess : size;
         want = want < page - at ? want : page - at;
     }
+    if (want < file->chunk)
+        want = file->chunk < file->size - at ? file->chunk : file->size - at;
     if (want > file->room) {
         uint8_t *copy = realloc(file->copy, (size_t)want + PAGE);
         if (!copy)
@@ -82,6 +90,8 @@ static const uint8_t *copied(file_t *file, int64_t at, int64_t size, int ahead)
     return file->copy;
 }
 
+enum { FAR_APART, NEAR, IN_EACH_PAGE };
+
 typedef struct {
     file_t file;
     simple_movie_t movie;
@@ -92,7 +102,7 @@ typedef struct {
     uint8_t *moov;        /* owned */
     int64_t moov_at, moov_size, brand_at, brand_size, data_start, data_stop, boxes;
     int64_t first_moof, passed, most;
-    int is_dense;
+    int distance; /* of moofs, where they are too near to be read one by one */
     PyObject *pass; /* told how far the bytes were passed, or None */
     PyThreadState *state;
 } simple_t;
@@ -140,7 +150,7 @@ static int read_moof(simple_t *p, int64_t at, int64_t size, int64_t lead)
                                                                             : file->guess;
     p->moofs.cells[p->moofs.count] = at;
     p->moofs.cells[p->moofs.room + p->moofs.count++] = size;
-    if (!file->data) {
+    if (!file->data && !file->chunk) {
         uint8_t *to = room_for(p, size);
         if (!to)
             return 0;
@@ -151,9 +161,10 @@ static int read_moof(simple_t *p, int64_t at, int64_t size, int64_t lead)
         return 0;
     if (!p->first_moof)
         p->first_moof = at;
-    if (!file->data && p->moofs.count == PROBE && (at - p->first_moof) / PROBE < DENSE &&
+    int64_t apart = (at - p->first_moof) / PROBE;
+    if (!file->data && !file->chunk && p->moofs.count == PROBE && apart < DENSE &&
         file->size - at > LEAST_DENSE) {
-        p->is_dense = 1;
+        p->distance = apart < PAGE ? IN_EACH_PAGE : NEAR;
         return 0;
     }
     return 1;
@@ -319,12 +330,14 @@ PyObject *simple_file(PyObject *self, PyObject *args)
     PyObject *given, *pass, *out = NULL;
     Py_buffer buffer = {0};
     long long size, most;
-    if (!PyArg_ParseTuple(args, "OLOL", &given, &size, &pass, &most))
+    int by_chunks;
+    if (!PyArg_ParseTuple(args, "OLOLp", &given, &size, &pass, &most, &by_chunks))
         return NULL;
     simple_t *p = calloc(1, sizeof *p);
     if (!p)
         return PyErr_NoMemory();
     p->file.size = size;
+    p->file.chunk = by_chunks ? PAGE : 0;
     p->pass = pass;
     p->most = most;
     p->moofs.columns = 2;
@@ -345,7 +358,7 @@ PyObject *simple_file(PyObject *self, PyObject *args)
     PyEval_RestoreThread(p->state);
     if (p->file.data)
         p->file.bytes = p->boxes;
-    out = is_simple ? file_of(p) : p->is_dense ? Py_NewRef(Py_False) : Py_NewRef(Py_None);
+    out = is_simple ? file_of(p) : p->distance ? PyLong_FromLong(p->distance) : Py_NewRef(Py_None);
 end:
     if (buffer.obj)
         PyBuffer_Release(&buffer);

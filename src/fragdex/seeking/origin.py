@@ -172,8 +172,8 @@ class How:
         requests: reads that the source answered.
         bytes_read: bytes that were read, box headers included.
         mdat_bytes_read: bytes of media data that were read; 0 unless they came along in a read
-            of a few KiB at the start or the end, or stand after the boxes of a fragment in a page
-            of the file (4 KiB) that holds some of these.
+            of a few KiB at the start or the end, or stand in a page of the file (4 KiB) that holds
+            boxes of fragments, or next to pages that all do.
 
     >>> How("boxes", True, "no sidx and no mfra").exact
     True
