@@ -23,7 +23,7 @@ from fragdex.testing import movie
 
 C, MOVIE = native.compiled, movie(fragments=40)
 SIMPLE = open(sys.argv[1], "rb").read()
-READ = C.simple_file(SIMPLE, len(SIMPLE), None, 99)
+READ = C.simple_file(SIMPLE, len(SIMPLE), None, 99, False)
 MOOV, STBL = READ[1], READ[9][0][8]
 file = tempfile.TemporaryFile()
 file.write(MOVIE)
@@ -64,7 +64,7 @@ CALLS = {
     "span": lambda: C.span(zeros, ones),
     "moofs": lambda: C.moofs(b"", 1, 1, np.arange(3), *[ones[:2]] * 5, b"01", ()),
     "sums": lambda: C.sums(MOVIE, zeros, ones, row, ones, flags, flags),
-    "simple_file": lambda: C.simple_file(SIMPLE, len(SIMPLE), None, 99),
+    "simple_file": lambda: C.simple_file(SIMPLE, len(SIMPLE), None, 99, False),
     "simple_samples": lambda: C.simple_samples(MOOV, *STBL, 0, 1),
     "chunk_starts": lambda: C.chunk_starts(bytes([0, 0, 0, 1] * 2), 8, 0, 4, into),
     "places": lambda: C.places(ones, zeros[:1], zeros[:1], 0, into),

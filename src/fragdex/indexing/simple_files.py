@@ -46,7 +46,7 @@ MOST_HEADERS = 256
 FEW_SAMPLES = 1 << 13
 """Samples that are passed to come to others; after so many, tables are read once and bisected."""
 NEAR, IN_EACH_PAGE = 1, 2
-"""How moofs lie that are too near to be read one by one: some in a page have media alone, or none."""
+"""How moofs lie that are too near to be read one by one: some pages have none, or all have one."""
 _TABLE, _SYNC = 12, 7
 """Columns of int64 of a fragment and of a sync table."""
 
