@@ -27,6 +27,7 @@ from fragdex.service.web.fields import (
     Listed,
     Md5Text,
     RequestBody,
+    SentByteSize,
     media_type_of,
 )
 
@@ -82,7 +83,7 @@ class CaptionRecord(ApiModel):
     id: str
     filename: str
     mime_type: str
-    byte_size: int
+    byte_size: SentByteSize
     next_byte: int = Field(description="bytes before this one are here to stay")
     complete: bool
     status: FileStatus

@@ -62,6 +62,12 @@ def announce(context, tenant_id, size):
     return record_id
 
 
+def send_unmeasured(context, tenant_id, record_id, start, content):
+    stop = start + len(content)
+    chunk = f"bytes {start}-{stop - 1}/*"
+    return receive(context, tenant_id, "images", record_id, chunk, [content])
+
+
 def send(context, tenant_id, record_id, content):
     return receive(context, tenant_id, "images", record_id, None, [content])
 
@@ -324,3 +330,31 @@ def test_a_row_counts_with_its_texts_and_no_more(context, texts, answer):
             row = sa.select(table.c.row_bytes).where(table.c.tenant_id == tenant)
             assert connection.scalar(row) == 256 + size
         assert row_bytes(connection, tenant) == sum(sizes) + 3 * 256
+
+
+def test_an_upload_of_no_length_counts_with_what_is_here_of_it(context):
+    tenant = tenant_of(context.database, max_stored_bytes=1000)
+    record = announce(context, tenant, None)
+    assert used(context.database, tenant) == 0
+    assert send_unmeasured(context, tenant, record, 0, bytes(600)).next_byte == 600
+    assert used(context.database, tenant) == 600
+    other = announce(context, tenant, 300)
+    for _ in range(2):
+        with pytest.raises(QuotaExceeded):
+            send_unmeasured(context, tenant, record, 600, bytes(101))
+        assert used(context.database, tenant) == 900
+    with pytest.raises(QuotaExceeded):
+        receive(context, tenant, "images", record, "bytes 600-600/701", [b"x"])
+    assert send_unmeasured(context, tenant, record, 600, bytes(100)).next_byte == 700
+    assert receive(context, tenant, "images", record, "bytes */700", []).complete
+    assert send(context, tenant, other, bytes(300)).complete
+    assert used(context.database, tenant) == 1000
+
+
+def test_the_last_body_of_an_upload_of_no_length_counts_too(context):
+    tenant = tenant_of(context.database, max_stored_bytes=1000)
+    record = announce(context, tenant, None)
+    with pytest.raises(QuotaExceeded):
+        receive(context, tenant, "images", record, None, [bytes(1001)])
+    assert used(context.database, tenant) == 0
+    assert receive(context, tenant, "images", record, None, [bytes(1000)]).complete

@@ -2,8 +2,13 @@
 
 import base64
 import re
+import threading
+import time
+from functools import partial
+from types import MappingProxyType
 from xml.etree import ElementTree as ET
 
+import httpx
 import pytest
 
 import fragdex
@@ -45,24 +50,34 @@ class Chunks:
 class Tus(Chunks):
     """Sends a file by tus."""
 
+    is_measured = True
+    told = MappingProxyType({})
+
     def begin(self):
         name = base64.b64encode(b"live.mp4").decode()
-        length = {"Upload-Length": str(len(self.data)), "Upload-Metadata": f"filename {name}"}
-        answer = self.client.post(f"{API}/tus", headers={**TUS, **length})
+        length = {"Upload-Length": str(len(self.data))}
+        if not self.is_measured:
+            length = {"Upload-Defer-Length": "1"}
+        headers = {**TUS, **length, "Upload-Metadata": f"filename {name}"}
+        answer = self.client.post(f"{API}/tus", headers=headers)
         assert answer.status_code == 201, answer.text
         return answer.headers["Location"].rpartition("/")[2]
 
     def sending(self, part, content_range):
         kind = {"Content-Type": "application/offset+octet-stream"}
-        headers = {**TUS, **kind, "Upload-Offset": str(self.sent)}
+        headers = {**TUS, **kind, "Upload-Offset": str(self.sent), **self.told}
         return self.client.patch(f"{API}/tus/{self.id}", content=part, headers=headers)
 
 
 class Draft(Chunks):
     """Sends a file by the draft of the IETF."""
 
+    is_measured = True
+
     def begin(self):
-        length = {"Upload-Complete": "?0", "Upload-Length": str(len(self.data))}
+        length = {"Upload-Complete": "?0"}
+        if self.is_measured:
+            length["Upload-Length"] = str(len(self.data))
         disposition = {"Content-Disposition": 'attachment; filename="live.mp4"'}
         answer = self.client.post(f"{API}/uploads", headers=length | disposition)
         assert answer.status_code == 201, answer.text
@@ -70,6 +85,8 @@ class Draft(Chunks):
 
     def sending(self, part, content_range):
         is_last = self.sent + len(part) == len(self.data)
+        if not self.is_measured:
+            part = iter([part])
         headers = {
             "Content-Type": "application/partial-upload",
             "Upload-Offset": str(self.sent),
@@ -78,7 +95,41 @@ class Draft(Chunks):
         return self.client.patch(f"{API}/uploads/{self.id}", content=part, headers=headers)
 
 
-@pytest.mark.parametrize("sender", [Chunks, Tus, Draft])
+class ChunksOfNoLength(Chunks):
+    """Sends a file whose length its last chunk says."""
+
+    def begin(self):
+        new = {"filename": "live.mp4", "type": "video", "byte_size": None}
+        return self.client.post(f"{API}/files", json=new).json()["id"]
+
+    def sending(self, part, content_range):
+        if self.sent + len(part) < len(self.data):
+            content_range = content_range.partition("/")[0] + "/*"
+        return super().sending(part, content_range)
+
+
+class TusOfNoLength(Tus):
+    """Sends a file by tus, and says its length when it has ended."""
+
+    is_measured = False
+
+    def send(self, stop):
+        super().send(stop)
+        if stop == len(self.data):
+            self.told = {"Upload-Length": str(stop)}
+            super().send(stop)
+
+
+class DraftOfNoLength(Draft):
+    """Sends a file by the draft of the IETF, in bodies of no length, the last one as well."""
+
+    is_measured = False
+
+
+SENDERS = [Chunks, Tus, Draft, ChunksOfNoLength, TusOfNoLength, DraftOfNoLength]
+
+
+@pytest.mark.parametrize("sender", SENDERS)
 def test_an_upload_is_played_while_it_arrives_and_stays_where_it_is(served, sender):
     # 12 s; each has other bytes, so that none is known before
     whole = movie(12, tracks=2, samples=10 + len(sender.__name__), fps=10 + len(sender.__name__))
@@ -147,3 +198,38 @@ def test_a_file_that_cannot_grow_says_what_is_missing(served):
     upload.send(len(whole) - 10)
     answer = served.client.get(f"{API}/files/{upload.id}/hls/master.m3u8")
     assert (answer.status_code, answer.json().get("state")) == (409, "uploading"), answer.text
+
+
+def test_an_upload_of_one_body_without_an_end_is_played_while_it_is_sent(served):
+    whole = movie(12, tracks=2, samples=10, fps=10)
+    index = fragdex.index(whole, exact=True)
+    starts = sorted({int(at) for one in index.tracks for at in one.fragments.moof_offset})
+    upload = DraftOfNoLength(served.client, whole)
+    place = f"{API}/files/{upload.id}"
+    may_end = threading.Event()
+
+    def body():
+        yield whole[: starts[6]]
+        at = starts[6]
+        while not may_end.wait(0.05):  # as a recorder goes on
+            yield whole[at : at + 1]
+            at += 1
+        yield whole[at:]
+
+    headers = {
+        "Content-Type": "application/partial-upload", "Upload-Offset": "0", "Upload-Complete": "?1",
+    }  # fmt: skip
+    with httpx.Client(base_url=served.url, headers=served.client.headers, timeout=120) as recorder:
+        address = f"{API}/uploads/{upload.id}"
+        send = partial(recorder.patch, address, content=body(), headers=headers)
+        thread, answers = later(send)
+        try:
+            while not reached((listing := served.client.get(f"{place}/hls/v1.m3u8")).text)[0]:
+                assert thread.is_alive(), listing.text
+                time.sleep(0.05)
+            assert "#EXT-X-ENDLIST" not in listing.text
+        finally:
+            may_end.set()
+        thread.join()
+    assert answers[0].status_code == 201, answers[0].text
+    assert served.client.get(f"{place}/hls/v1.m3u8").text.rstrip().endswith("#EXT-X-ENDLIST")

@@ -81,6 +81,90 @@ def test_an_upload_from_its_creation_to_the_file(served):
     assert record["md5"].replace("-", "") == hashlib.md5(DATA).hexdigest()
 
 
+# ---- creation-defer-length ------------------------------------------------------------------
+
+
+def begin_unmeasured(served, name="film.bin", content=b"", **headers):
+    headers = {**BYTES, "Upload-Defer-Length": "1", **headers}
+    metadata = {"Upload-Metadata": f"filename {b64(name)}"}
+    return served.client.post(f"{API}/tus", content=content, headers={**headers, **metadata})
+
+
+def deferred(served, url):
+    sent = head(served, url).headers
+    return sent["Upload-Offset"], sent.get("Upload-Defer-Length"), sent.get("Upload-Length")
+
+
+def test_the_length_of_an_upload_may_be_said_later(served):
+    assert "creation-defer-length" in served.client.options(f"{API}/tus").headers["Tus-Extension"]
+    url = begin_unmeasured(served, content=DATA[:1000]).headers["Location"]
+    file = f"{API}/files/{url.rpartition('/')[2]}"
+    assert deferred(served, url) == ("1000", "1", None)
+    assert served.client.get(file).json()["byte_size"] is None
+    assert patch(served, url, 1000, DATA[1000:5000]).status_code == 204
+    assert deferred(served, url) == ("5000", "1", None)
+    told = {"Upload-Length": str(len(DATA))}
+    assert patch(served, url, 5000, DATA[5000:9000], **told).status_code == 204
+    assert deferred(served, url) == ("9000", None, str(len(DATA)))
+    assert served.client.get(file).json()["byte_size"] == len(DATA)
+    assert patch(served, url, 9000, b"", **{"Upload-Length": "9000"}).status_code == 422
+    assert patch(served, url, 9000, DATA[9000:]).headers["Upload-Offset"] == str(len(DATA))
+    record = served.client.get(file).json()
+    assert record["md5"].replace("-", "") == hashlib.md5(DATA).hexdigest()
+
+
+@pytest.mark.parametrize("content", [b"", DATA[:1000]])
+def test_the_length_alone_completes_an_upload(served, content):
+    url = begin_unmeasured(served, content=content).headers["Location"]
+    size = len(content)
+    for shorter in range(size, 0, -400):
+        assert patch(served, url, size, b"", **{"Upload-Length": str(shorter - 1)}).is_error
+    assert deferred(served, url) == (str(size), "1", None)
+    assert patch(served, url, size, b"", **{"Upload-Length": str(size)}).status_code == 204
+    assert deferred(served, url) == (str(size), None, str(size))
+    record = served.client.get(f"{API}/files/{url.rpartition('/')[2]}").json()
+    assert (record["byte_size"], record["next_byte"]) == (size, size)
+    assert record["md5"].replace("-", "") == hashlib.md5(content).hexdigest()
+
+
+def test_parts_of_no_length_are_put_together(served):
+    parts = []
+    for content in (DATA[:1000], DATA[1000:3000]):
+        url = begin_unmeasured(served, **{"Upload-Concat": "partial"}).headers["Location"]
+        told = {"Upload-Length": str(len(content))}
+        assert patch(served, url, 0, content, **told).status_code == 204
+        parts.append(url)
+    final = {**TUS, "Upload-Concat": f"final;{' '.join(parts)}"}
+    answer = served.client.post(f"{API}/tus", headers=final)
+    assert (answer.status_code, answer.headers["Upload-Offset"]) == (201, "3000"), answer.text
+
+
+def test_an_upload_of_no_length_is_held_to_what_a_file_may_have(tmp_path):
+    with serving(tmp_path, max_unprocessed_bytes=5000) as served:
+        url = begin_unmeasured(served, content=DATA[:3000]).headers["Location"]
+        for content in (DATA[:2001], iter([DATA[:2000], DATA[:1000]])):
+            refused = patch(served, url, int(deferred(served, url)[0]), content)
+            assert refused.status_code == 413, refused.text
+        assert patch(served, url, 3000, b"", **{"Upload-Length": "5001"}).status_code == 413
+        offset, later, _ = deferred(served, url)
+        assert (int(offset) <= 5000, later) == (True, "1")
+
+
+def test_an_upload_of_no_length_that_nobody_finishes_expires(tmp_path):
+    with serving(tmp_path) as served:
+        url = begin_unmeasured(served, content=b"12345").headers["Location"]
+        upload, then = tables.uploads, instant() - timedelta(days=2)
+        with served.context.database.write() as connection:
+            times = {"created_at": then, "written_at": then, "lease_until": None}
+            connection.execute(upload.update().values(**times))
+            connection.execute(tables.tus_uploads.update().values(expires_at=then))
+        assert expire(served.context) == 1
+        assert head(served, url).status_code == 404
+
+
+# ---- refusals -------------------------------------------------------------------------------
+
+
 def test_an_offset_that_is_not_the_uploads_is_a_conflict(served):
     url = begin(served, len(DATA)).headers["Location"]
     patch(served, url, 0, DATA[:1000])
@@ -100,7 +184,8 @@ def test_an_offset_that_is_not_the_uploads_is_a_conflict(served):
         ("POST", {**TUS}, 422),
         ("POST", {**TUS, "Upload-Length": "-1"}, 422),
         ("POST", {**TUS, "Upload-Length": str(10 << 30)}, 413),
-        ("POST", {**TUS, "Upload-Defer-Length": "1"}, 422),
+        ("POST", {**TUS, "Upload-Defer-Length": "2"}, 422),
+        ("POST", {**TUS, "Upload-Defer-Length": "1", "Upload-Length": "5"}, 422),
         ("POST", {**TUS, "Upload-Length": "5", "Upload-Metadata": "a ???"}, 422),
         ("POST", {**TUS, "Upload-Length": "5", "Upload-Metadata": f"md5 {b64('x')}"}, 422),
         ("POST", {**TUS, "Upload-Concat": "final;"}, 422),

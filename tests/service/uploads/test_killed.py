@@ -23,21 +23,28 @@ MD5 = hashlib.md5(CONTENT).digest()
 SHA256 = hashlib.sha256(CONTENT).digest()
 
 
+@pytest.fixture(params=[SIZE, None], ids=["measured", "unmeasured"])
+def size(request):
+    """What was announced."""
+    return request.param
+
+
 @pytest.fixture
-def record(context, tenant):
+def record(context, tenant, size):
     record = new_id()
     with context.database.write() as connection:
-        begin(context, connection, tenant, "image", record, SIZE, MD5)
+        begin(context, connection, tenant, "image", record, size, MD5)
     return record
 
 
 @pytest.fixture
-def killed(context, tenant, record):
+def killed(context, tenant, record, size):
     """killed(start, lines=, stop_at=): a process receives from `start` and is killed."""
 
     def start_and_kill(start, *, lines=None, stop_at=None):
         url = context.database.url.render_as_string(hide_password=False)
         command = [PROGRAM, url, context.store.root, tenant, record, str(start), str(SIZE)]
+        command += ["*" if size is None else str(size)]
         command += [stop_at] if stop_at else []
         with subprocess.Popen(
             [sys.executable, *command], stdout=subprocess.PIPE, text=True
@@ -83,18 +90,21 @@ def test_killed_again_and_again(context, tenant, record, killed):
     assert list(context.store.drafts()) == []
 
 
-def test_killed_with_all_bytes_sent(context, tenant, record, killed):
+def test_killed_with_all_bytes_sent(context, tenant, record, killed, size):
     killed(0, stop_at="sent")
     now = state(context, tenant, "image", record)
     assert 0 < now.next_byte < SIZE
+    assert now.byte_size == size
     assert send(context, tenant, record, now.next_byte, SIZE).complete
     assert stored(context, tenant) == CONTENT
 
 
-def test_killed_between_the_object_and_the_record(context, tenant, record, killed):
+def test_killed_between_the_object_and_the_record(context, tenant, record, killed, size):
     killed(0, stop_at="finished")
     now = state(context, tenant, "image", record)
     assert (now.complete, list(context.store.drafts())) == (False, [])
+    assert now.byte_size == size, "nobody takes it for complete"
     assert len(list(context.store.keys("blobs/"))) == 1
-    assert send(context, tenant, record, now.next_byte, now.next_byte + 1000).complete
+    stop = min(SIZE, now.next_byte + 1000)
+    assert send(context, tenant, record, min(now.next_byte, SIZE - 1), stop).complete
     assert stored(context, tenant) == CONTENT

@@ -39,7 +39,7 @@ async def body(content, size=777):
 
 
 def receive_stream(context, tenant, family, record, content_range, stream, **more):
-    about = (context, tenant, family, record, content_range)
+    about = (context, tenant, family, record, upload_session.announced(content_range, None))
     return receiving.receive_stream(partial(upload_session.open_session, *about, **more), stream)
 
 

@@ -5,7 +5,7 @@ import tempfile
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from fragdex import ByteRange
 from fragdex.errors import Unprocessable, UploadGap
@@ -42,10 +42,15 @@ class UploadMachine(RuleBasedStateMachine):
         self.context = a_context(database, open_store(f"{self.folder.name}/store"))
         self.tenant = new_tenant(database)
         self.record = new_id()
-        with database.write() as connection:
-            begin(self.context, connection, self.tenant, "image", self.record, SIZE, MD5)
         self.held = b""
         self.complete = False
+
+    @initialize(is_measured=st.booleans())
+    def announce(self, is_measured):
+        """`is_measured`: its length is announced, too; else the total of some chunk says it."""
+        size, self.is_measured = SIZE if is_measured else None, is_measured
+        with self.context.database.write() as connection:
+            begin(self.context, connection, self.tenant, "image", self.record, size, MD5)
 
     def teardown(self):
         self.context.database.close()
@@ -56,23 +61,35 @@ class UploadMachine(RuleBasedStateMachine):
         size=st.integers(1, SIZE),
         content=st.sampled_from([CONTENT, CONTENT, CONTENT, WRONG]),
         piece=st.sampled_from([10, 333, SIZE]),
+        total=st.sampled_from([SIZE, "*"]),
     )
-    def chunk(self, start, size, content, piece):
-        self.send(start, min(SIZE, start + size), content, piece)
+    def chunk(self, start, size, content, piece, total):
+        stop = min(SIZE, start + size)
+        self.send(start, stop, content, piece, f"bytes {start}-{stop - 1}/{total}")
 
-    @rule(size=st.integers(1, SIZE), content=st.sampled_from([CONTENT, CONTENT, WRONG]))
-    def chunk_at_next_byte(self, size, content):
+    @rule(
+        size=st.integers(1, SIZE),
+        content=st.sampled_from([CONTENT, CONTENT, WRONG]),
+        total=st.sampled_from([SIZE, "*"]),
+    )
+    def chunk_at_next_byte(self, size, content, total):
         if len(self.held) < SIZE:
             start = len(self.held)
-            self.send(start, min(SIZE, start + size), content, 100)
+            stop = min(SIZE, start + size)
+            self.send(start, stop, content, 100, f"bytes {start}-{stop - 1}/{total}")
+
+    @rule()
+    def total_alone(self):
+        self.send(SIZE, SIZE, CONTENT, 100, f"bytes */{SIZE}")
 
     @rule(content=st.sampled_from([CONTENT, CONTENT, WRONG]))
     def whole(self, content):
-        self.send(0, SIZE, content, 300, text=None)
+        self.send(0, SIZE, content, 300, None)
 
-    def send(self, start, stop, content, piece, text=""):
-        if text is not None:
-            text = f"bytes {start}-{stop - 1}/{SIZE}"
+    def send(self, start, stop, content, piece, text):
+        if text and text.endswith(f"/{SIZE}") and start <= len(self.held) < SIZE:
+            self.is_measured = True
+        ends = text is None or text.endswith(f"/{SIZE}")
         pieces = [content[at : min(stop, at + piece)] for at in range(start, stop, piece)]
         answer = None
         try:
@@ -85,10 +102,12 @@ class UploadMachine(RuleBasedStateMachine):
             self.refused(refused, start, self.held + content[len(self.held) : stop])
             return
         assert not (self.complete and text is None and content != CONTENT)
+        ends = ends or self.is_measured
         assert self.complete or start <= len(self.held)
         if stop > len(self.held):
             self.held += content[len(self.held) : stop]
-        self.complete = self.complete or self.held == CONTENT
+        self.complete = self.complete or (ends and self.held == CONTENT)
+        self.is_measured |= self.complete
         assert answer == self.expected()
 
     def refused(self, error, start, bytes_then):
@@ -121,7 +140,8 @@ class UploadMachine(RuleBasedStateMachine):
         hashing.held.clear()
 
     def expected(self):
-        return Progress(SIZE, SIZE if self.complete else len(self.held), self.complete)
+        next_byte = SIZE if self.complete else len(self.held)
+        return Progress(SIZE if self.is_measured else None, next_byte, self.complete)
 
     @invariant()
     def the_state_is_the_models(self):

@@ -23,13 +23,14 @@ from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.uploads import hashing
 from fragdex.service.uploads.model import Arrival
 from fragdex.service.uploads.operations import begin, no_bytes, receive, state
-from fragdex.service.uploads.upload_session import open_session
+from fragdex.service.uploads.upload_session import WHOLE, Chunk, open_session
 from fragdex.testing import movie
 
 from .conftest import LEASE_S, new_tenant, row_of
 
 CONTENT = bytes(range(251)) * 40
 SIZE = len(CONTENT)
+TAIL = Chunk(1000, SIZE, SIZE)
 MD5 = hashlib.md5(CONTENT).digest()
 SHA256 = hashlib.sha256(CONTENT).digest()
 
@@ -208,9 +209,13 @@ class TestWhatIsRefused:
         with pytest.raises(InvalidRequest):
             case.send(text=text, data=b"")
 
-    def test_a_content_range_of_nothing(self, case):
-        with pytest.raises(InvalidRequest):
+    def test_a_content_range_of_a_total_alone_tells_how_far_the_upload_is(self, case):
+        case.send(0, 3000)
+        with pytest.raises(UploadGap) as refused:
             case.send(text=f"bytes */{SIZE}", data=b"")
+        assert refused.value.more == {"next_byte": 3000}
+        case.send(3000, SIZE)
+        assert case.send(text=f"bytes */{SIZE}", data=b"").complete
 
     def test_another_total(self, case):
         with pytest.raises(Unprocessable) as refused:
@@ -302,7 +307,7 @@ class TestClientsThatGo:
 class TestOneWriter:
     def test_a_second_one_is_busy(self, context, tenant):
         case = Case(context, tenant)
-        first = open_session(context, tenant, "image", case.id, None)
+        first = open_session(context, tenant, "image", case.id, WHOLE)
         first.take(CONTENT[:3000])
         with pytest.raises(UploadBusy) as refused:
             case.send(0, 3000)
@@ -315,10 +320,10 @@ class TestOneWriter:
     def test_one_that_sleeps_is_taken_over_and_mixes_nothing(self, context, tenant, expire):
         case = Case(context, tenant)
         case.send(0, 1000)
-        sleeper = open_session(context, tenant, "image", case.id, f"bytes 1000-{SIZE - 1}/{SIZE}")
+        sleeper = open_session(context, tenant, "image", case.id, TAIL)
         sleeper.take(CONTENT[1000:2000])
         expire(case.id)
-        other = open_session(context, tenant, "image", case.id, f"bytes 1000-{SIZE - 1}/{SIZE}")
+        other = open_session(context, tenant, "image", case.id, TAIL)
         other.take(CONTENT[1000:5000])
         with pytest.raises(UploadBusy):
             sleeper.take(bytes(7000))
@@ -329,9 +334,9 @@ class TestOneWriter:
 
     def test_what_a_sleeper_writes_nobody_reads(self, context, tenant, expire):
         case = Case(context, tenant)
-        sleeper = open_session(context, tenant, "image", case.id, None)
+        sleeper = open_session(context, tenant, "image", case.id, WHOLE)
         expire(case.id)
-        other = open_session(context, tenant, "image", case.id, None)
+        other = open_session(context, tenant, "image", case.id, WHOLE)
         other.take(CONTENT[:5000])
         sleeper.take(bytes(7000))  # it wakes before it knows
         other.take(CONTENT[5000:])
@@ -343,7 +348,7 @@ class TestOneWriter:
 
     def test_a_sleeper_whom_nobody_missed_goes_on(self, context, tenant, expire):
         case = Case(context, tenant)
-        sleeper = open_session(context, tenant, "image", case.id, None)
+        sleeper = open_session(context, tenant, "image", case.id, WHOLE)
         sleeper.take(CONTENT[:3000])
         expire(case.id)
         sleeper.take(CONTENT[3000:])
@@ -352,7 +357,7 @@ class TestOneWriter:
 
     def test_a_sleeper_who_has_all_bytes_cannot_complete(self, context, tenant, expire):
         case = Case(context, tenant)
-        sleeper = open_session(context, tenant, "image", case.id, None)
+        sleeper = open_session(context, tenant, "image", case.id, WHOLE)
         sleeper.take(CONTENT)
         expire(case.id)
         assert case.send(0, 3000).next_byte == 3000
@@ -370,7 +375,7 @@ class TestOneWriter:
         """It is the upload that is lost to it, whatever the store makes of the late call."""
         content = bytes(range(253)) * 3000
         case = Case(context, tenant, content, hashlib.md5(content).digest())
-        sleeper = open_session(context, tenant, "image", case.id, None)
+        sleeper = open_session(context, tenant, "image", case.id, WHOLE)
         sleeper.take(content[:1000])
         draft = sleeper._draft
         work = getattr(draft, name)
@@ -545,7 +550,7 @@ class TestAfterARestart:
     def test_next_byte_stays_behind_what_is_flushed(self, case):
         """Bytes of a request move next_byte when they were synced, not when they came."""
         self.monkeypatch.setattr("fragdex.service.uploads.upload_session.SYNC_BYTES", 2500)
-        session = open_session(case.context, case.tenant, "image", case.id, None)
+        session = open_session(case.context, case.tenant, "image", case.id, WHOLE)
         seen = []
         for at in range(0, SIZE - 1000, 1000):
             session.take(CONTENT[at : at + 1000])
@@ -574,7 +579,7 @@ def test_hashes_ahead_of_the_draft_are_of_no_use():
 
 
 def test_an_upload_is_a_value(case):
-    session = open_session(case.context, case.tenant, "image", case.id, None)
+    session = open_session(case.context, case.tenant, "image", case.id, WHOLE)
     upload = session.upload
     session.leave()
     assert replace(upload, next_byte=5).progress.next_byte == 5

@@ -1,8 +1,9 @@
 """Receives one upload, slowly, until it is killed. Started by test_killed.py.
 
-    upload_program.py DATABASE_URL STORE TENANT RECORD START SIZE [STOP_AT]
+    upload_program.py DATABASE_URL STORE TENANT RECORD START SIZE TOTAL [STOP_AT]
 
-STOP_AT names a step of the completion at which the process waits for its end.
+TOTAL is what the request says of the length of the upload: `*`, nothing, and another says it
+afterwards. STOP_AT names a step of the completion at which the process waits for its end.
 """
 
 import sys
@@ -25,7 +26,8 @@ def wait_for_the_end():
 
 if __name__ == "__main__":
     url, store, tenant, record, start, size = sys.argv[1:7]
-    stop_at = sys.argv[7] if len(sys.argv) > 7 else None
+    total = sys.argv[7]
+    stop_at = sys.argv[8] if len(sys.argv) > 8 else None
     context = SimpleNamespace(
         settings=SimpleNamespace(lease_seconds=1.0),
         database=Database(url),
@@ -44,7 +46,9 @@ if __name__ == "__main__":
         if stop_at == "finished":
             wait_for_the_end()
 
-    text = f"bytes {start}-{int(size) - 1}/{size}"
+    text = f"bytes {start}-{int(size) - 1}/{total}"
     arrival = Arrival(finished=finished)
     receive(context, tenant, "image", record, text, pieces(), arrival=arrival)
+    if total == "*":
+        receive(context, tenant, "image", record, f"bytes */{size}", (), arrival=arrival)
     print("complete", flush=True)

@@ -68,7 +68,9 @@ class AnyFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file of any type."""
 
     byte_size: int | None
-    """Null for a video known by its tracks or index alone."""
+    """Null for a video known by its tracks or index alone, and while a sender has not said how many
+    bytes there will be.
+    """
     completed_at: datetime | None
     """Since when it is ready."""
     created_at: datetime
@@ -128,7 +130,7 @@ def list_files(
 
 def create_file(
     *,
-    byte_size: int,
+    byte_size: int | None,
     filename: str,
     type: Literal["video", "image", "caption"],
     idempotency_key: str | None = None,
@@ -140,7 +142,7 @@ def create_file(
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
-        byte_size: bytes in all.
+        byte_size: bytes in all; null: nobody knows yet, the total of a Content-Range says it.
         expires_at: when the file and all that was made of it are deleted.
         mime_type: of images and captions, else from the name.
     """
@@ -370,7 +372,8 @@ def create_upload(
 
     Args:
         upload_complete: `?1`: the upload ends with this body; `?0`: more follow.
-        upload_length: bytes of the whole; `?1` and Content-Length say it too.
+        upload_length: bytes of the whole, where they are known; `?1` and Content-Length say it
+            too.
         content: the bytes.
     """
     return Request(
@@ -400,7 +403,8 @@ def append_upload(
     Args:
         upload_offset: of the first byte of this body.
         upload_complete: `?1`: the upload ends with this body; `?0`: more follow.
-        upload_length: bytes of the whole; `?1` and Content-Length say it too.
+        upload_length: bytes of the whole, where they are known; `?1` and Content-Length say it
+            too.
         content: the bytes.
     """
     return Request(

@@ -25,7 +25,8 @@ __all__ = [
 class CaptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A caption file."""
 
-    byte_size: int
+    byte_size: int | None
+    """Null while a sender has not said how many bytes there will be."""
     complete: bool
     completed_at: datetime | None
     created_at: datetime
@@ -43,7 +44,8 @@ class CaptionRecord(msgspec.Struct, frozen=True, kw_only=True):
 class ImageRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An image file."""
 
-    byte_size: int
+    byte_size: int | None
+    """Null while a sender has not said how many bytes there will be."""
     complete: bool
     completed_at: datetime | None
     created_at: datetime

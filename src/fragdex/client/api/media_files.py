@@ -135,7 +135,8 @@ class RepairReport(msgspec.Struct, frozen=True, kw_only=True):
 class UnprocessedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A media file as it is sent."""
 
-    byte_size: int
+    byte_size: int | None
+    """Null while a sender has not said how many bytes there will be."""
     complete: bool
     completed_at: datetime | None
     created_at: datetime

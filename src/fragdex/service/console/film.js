@@ -5,7 +5,7 @@ import { complain, empty, h, pause, renaming, twice } from "./dom.js";
 import { controls } from "./controls.js";
 import { follow } from "./events.js";
 import { fileLinks } from "./file_link.js";
-import { bytesText, secondsOf, when } from "./format.js";
+import { secondsOf, sizeText, when } from "./format.js";
 import { indexTab } from "./index_tab.js";
 import { Lane, Player } from "./player.js";
 import { reasonOf, repair } from "./repair.js";
@@ -41,7 +41,7 @@ export async function show(view, { id, query, signal }) {
     await go(location.href, { replace: true });
   });
   const film = h("section#film", { "aria-labelledby": "film-title", "data-id": id, "data-state": "opening" });
-  const facts = [file.byte_size === null ? "" : bytesText(file.byte_size), when(file.created_at)];
+  const facts = [sizeText(file), when(file.created_at)];
   film.append(h("div.heading", {}, h("a.up", { href: "files" }, "Library"),
     name, h("span.soft", {}, facts.filter(Boolean).join(" · ")), h("span.gap"), h("div.actions", {}, save, rename, remove)),
   state, bar);

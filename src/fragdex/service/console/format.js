@@ -33,6 +33,11 @@ export function bytesText(size) {
   return `${unit && size < 100 ? size.toFixed(1) : Math.round(size)} ${units[unit]}`;
 }
 
+/** What a file has, or will have; of one that nobody measured, what is here of it. */
+export function sizeText({ byte_size: size, next_byte: here }) {
+  return size === null && !here ? "" : bytesText(size ?? here);
+}
+
 const TIME = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" };
 const FORM = new Intl.DateTimeFormat("en", TIME);
 const WITH_YEAR = new Intl.DateTimeFormat("en", { ...TIME, year: "numeric" });

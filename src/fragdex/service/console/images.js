@@ -3,7 +3,7 @@
 import { ask, send, signed } from "./api.js";
 import { collection } from "./collection.js";
 import { h, renaming, twice } from "./dom.js";
-import { bytesText, when } from "./format.js";
+import { sizeText, when } from "./format.js";
 import { download } from "./transcriptions.js";
 
 function named(one, refresh) {
@@ -31,7 +31,7 @@ function images(view, signal) {
     row: (one, refresh) => {
       const { name, rename } = named(one, refresh);
       return [name, one.complete ? small(one) : "", one.width ? `${one.width} × ${one.height}` : "",
-        bytesText(one.byte_size), actions(one, `image_files/${one.id}`, rename, refresh)];
+        sizeText(one), actions(one, `image_files/${one.id}`, rename, refresh)];
     },
   }, signal);
 }
@@ -49,7 +49,7 @@ function captions(view, signal) {
     moving: (one) => !one.complete,
     row: (one, refresh) => {
       const { name, rename } = named(one, refresh);
-      return [name, one.mime_type, bytesText(one.byte_size), actions(one, `caption_files/${one.id}`, rename, refresh)];
+      return [name, one.mime_type, sizeText(one), actions(one, `caption_files/${one.id}`, rename, refresh)];
     },
   }, signal);
 }

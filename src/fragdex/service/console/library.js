@@ -3,7 +3,7 @@
 import { askAll, askJson, signed } from "./api.js";
 import { deleteMany } from "./collection.js";
 import { $, attempt, h, icon, pause, repeated } from "./dom.js";
-import { bytesText, clock, count, counted, when } from "./format.js";
+import { clock, count, counted, sizeText, when } from "./format.js";
 import { note, title } from "./router.js";
 import { arrived } from "./uploads.js";
 
@@ -245,7 +245,7 @@ function inside(file, progress) {
   if (part !== null) {
     thumb.append(h("progress", { max: 1, value: part, "aria-label": WORDS[file.status] }));
   }
-  const facts = [file.byte_size === null ? "" : bytesText(file.byte_size), when(file.created_at)];
+  const facts = [sizeText(file), when(file.created_at)];
   const word = WORDS[file.status];
   return [thumb, h("span.name", { title: file.filename }, file.filename),
     h("span.soft", {}, word && h(`span.chip.${file.status}`, {}, word), facts.filter(Boolean).join(" · "))];

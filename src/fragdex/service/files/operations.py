@@ -74,7 +74,9 @@ class NewAnyFile(RequestBody):
 
     filename: FileName
     type: FileType
-    byte_size: ByteSize
+    byte_size: ByteSize | None = Field(
+        description="bytes in all; null: nobody knows yet, the total of a Content-Range says it"
+    )
     md5: Md5Text | None = None
     mime_type: Annotated[str, Field(max_length=40), _PRINTABLE] | None = Field(
         None, description="of images and captions, else from the name"
@@ -123,7 +125,10 @@ class AnyFile(ApiModel):
     filename: str
     type: FileType
     status: AnyFileStatus
-    byte_size: int | None = Field(description="null for a video known by its tracks or index alone")
+    byte_size: int | None = Field(
+        description="null for a video known by its tracks or index alone, and while a sender has"
+        " not said how many bytes there will be"
+    )
     md5: str | None = Field(description="dashed; null until it is announced or known")
     next_byte: int = Field(description="bytes before this one are here to stay")
     mime_type: str | None
@@ -322,7 +327,7 @@ def _event_of(row: Row[Any]) -> Event:
         problem = Problem.of(row.problem or {})
         return "error", problem.model_dump() if problem is not None else {}
     if row.type != FileType.VIDEO:
-        return "progress", {"progress": row.next_byte / row.byte_size}
+        return "progress", {"progress": row.next_byte / row.byte_size if row.byte_size else 0}
     return "progress", {"progress": row.progress or 0}
 
 
@@ -428,6 +433,7 @@ def _sent() -> dict[str, sa.ColumnElement[Any]]:
         "status": status,
         "ready_at": ready,
         "sent_at": _SENT.completed_at,
+        "byte_size": sa.func.coalesce(_SENT.byte_size, uploads.c.byte_size),
         "next_byte": sa.case((complete, _SENT.byte_size), else_=next_byte),
         "mime_type": _SENT.mime_type,
         "width": _SENT.width,

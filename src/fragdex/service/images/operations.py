@@ -23,6 +23,7 @@ from fragdex.service.web.fields import (
     Listed,
     Md5Text,
     RequestBody,
+    SentByteSize,
     media_type_of,
 )
 
@@ -74,7 +75,7 @@ class ImageRecord(ApiModel):
     id: str
     filename: str
     mime_type: str
-    byte_size: int
+    byte_size: SentByteSize
     next_byte: int = Field(description="bytes before this one are here to stay")
     complete: bool
     status: FileStatus

@@ -299,7 +299,8 @@ uploads = table(
     Column("family", String(20), primary_key=True),
     Column("record_id", String(60), primary_key=True),
     of_tenant(),
-    Column("byte_size", BigInteger, nullable=False),
+    # null while nobody has said it
+    Column("byte_size", BigInteger),
     md5(),  # what the bytes must have; unknown for images sent without one
     sha256(),  # of the bytes; known from the moment when the last one is here
     # bytes 0..next_byte are durable in the store's draft
@@ -342,7 +343,7 @@ tus_uploads = table(
     of_tenant(),
     Column("filename", Text, nullable=False),
     Column("mime_type", String(40), nullable=False),
-    Column("byte_size", BigInteger, nullable=False),
+    Column("byte_size", BigInteger),
     md5(),
     # Upload-Metadata and Upload-Concat as they were sent
     Column("metadata", Text),
@@ -376,7 +377,8 @@ files = table(
     Column("filename", Text, nullable=False),
     # null for a video: what it is turns out when it is read
     Column("mime_type", String(40)),
-    Column("byte_size", BigInteger, nullable=False),
+    # null until it is announced, or all bytes are here
+    Column("byte_size", BigInteger),
     md5(),
     sha256(),  # of a video, once all bytes are here
     # of an image: pixels

@@ -157,15 +157,16 @@ def stored_bytes(connection: Connection, tenant_id: str) -> int:
 
     Its bytes in the store, once per SHA-256 and whoever made them (of what is composed, those of
     its record), and unfinished uploads: with
-    their announced size where they were announced, or got a byte, within a day, else with what is
-    here of them. Indexes do not count.
+    their announced size where they were announced, or got a byte, within a day, else, and where
+    nobody has said it, with what is here of them. Indexes do not count.
     """
     row = uploads.c
     since = instant() - _RESERVED_FOR
     stored = sa.select(sa.func.coalesce(sa.func.sum(blobs.c.stored_bytes), 0)).where(
         blobs.c.tenant_id == tenant_id
     )
-    size = sa.case((_is_reserved(since), row.byte_size), else_=row.next_byte)
+    known = sa.func.coalesce(row.byte_size, row.next_byte)
+    size = sa.case((_is_reserved(since), known), else_=row.next_byte)
     coming = sa.select(sa.func.coalesce(sa.func.sum(size), 0)).where(
         row.tenant_id == tenant_id, row.completed_at.is_(None)
     )

@@ -215,15 +215,15 @@ def _announced(request: Request, settings: Settings) -> tuple[int | None, int]:
     """
     field = request.headers.get("content-range")
     if field is not None:
-        named, total = announced(field, settings.max_chunk_bytes)
-        if total is None or named is None:
+        chunk = announced(field, settings.max_chunk_bytes)
+        if chunk.total is None or chunk.start == chunk.stop:
             raise InvalidRequest(
                 "the total number of bytes is needed",
                 header="Content-Range",
                 expected="bytes START-END/TOTAL",
                 found=repr(field),
             )
-        return total, named.start
+        return chunk.total, chunk.start
     return content_length(request), 0
 
 

@@ -25,7 +25,6 @@ from fragdex.errors import (
     ChecksumMismatch,
     FragdexError,
     Superseded,
-    Unprocessable,
     UploadBusy,
 )
 from fragdex.service.context import ServiceContext
@@ -33,6 +32,7 @@ from fragdex.service.resumable import operations
 from fragdex.service.resumable.operations import Checksum, ResumableUpload
 from fragdex.service.uploads.operations import state
 from fragdex.service.uploads.receiving import receive_body
+from fragdex.service.uploads.upload_session import Chunk
 from fragdex.service.web.bodies import content_length, pieces
 from fragdex.serving.connection import INTERIM
 
@@ -176,6 +176,9 @@ async def append(
     upload: ResumableUpload,
     offset: int,
     checksum: Checksum | None,
+    *,
+    total: int | None = None,
+    is_last: bool = False,
     watched: Callable[[AsyncIterator[bytes]], AsyncIterator[bytes]] | None = None,
 ) -> ResumableUpload:
     """The upload after the body of a request was taken, whose first byte is at `offset`.
@@ -184,6 +187,8 @@ async def append(
     taken or none.
 
     Args:
+        total: how long the upload is, where the request says it.
+        is_last: an upload of no announced length ends with the body.
         watched: the body goes through it; what it raises ends the request, and keeps the bytes.
 
     Raises:
@@ -192,10 +197,13 @@ async def append(
         and as `uploads.receive`.
     """
     length, target = content_length(request), upload.target
-    if length == 0 or offset == upload.byte_size:
+    if upload.is_here or (length == 0 and total is None and not is_last):
         return upload
-    stop = upload.byte_size if length is None else offset + length
-    limit = min(target.limit, context.settings.max_chunk_bytes) if checksum else target.limit
+    is_last = is_last and upload.byte_size is None
+    chunk = Chunk(offset, None if length is None else offset + length, total, is_last=is_last)
+    limit = target.limit if upload.byte_size is not None else target.limit - offset
+    if checksum:
+        limit = min(limit, context.settings.max_chunk_bytes)
     body = pieces(request, limit)
     if watched is not None:
         body = watched(body)
@@ -203,14 +211,7 @@ async def append(
         if checksum is not None:
             await _checked(body, checksum, buffer)
             body = _again(buffer)
-        try:
-            span = f"bytes {offset}-{stop - 1}/{upload.byte_size}"
-            await receive_body(request, tenant_id, target, span, body)
-        except Unprocessable:
-            after = await run_sync(operations.find, context, tenant_id, upload.id)
-            if length is not None or after.next_byte <= offset:
-                raise
-            return after  # a body of no announced length ended where it ended
+        await receive_body(request, tenant_id, target, chunk, body)
     return await run_sync(operations.find, context, tenant_id, upload.id)
 
 

@@ -99,8 +99,8 @@ def item(value: bool | int) -> str:
 def limits(**values: int | None) -> str:
     """`Upload-Limit`, of the limits that there are.
 
-    >>> limits(max_size=100, max_age=None, min_size=0)
-    'max-size=100, min-size=0'
+    >>> limits(max_size=100, max_age=None)
+    'max-size=100'
     """
     return ", ".join(
         f"{name.replace('_', '-')}={number}"
@@ -223,7 +223,9 @@ COMPLETE: Final = _field(
     required=True,
 )  # fmt: skip
 LENGTH: Final = _field(
-    "Upload-Length", "integer", "bytes of the whole; `?1` and Content-Length say it too"
+    "Upload-Length",
+    "integer",
+    "bytes of the whole, where they are known; `?1` and Content-Length say it too",
 )
 OFFSET: Final = _field("Upload-Offset", "integer", "of the first byte of this body", required=True)
 OK: Final[dict[int | str, dict[str, Any]]] = {
@@ -251,14 +253,14 @@ def limits_of(
     *,
     upload: ResumableUpload | None = None,
 ) -> str:
-    """`Upload-Limit`; a smallest size, though it is 0, says that the length has to be known."""
+    """`Upload-Limit`."""
     age = None
     if upload is not None:
         most = upload.target.limit
         if upload.expires_at is not None:
             left = upload.expires_at.astimezone(UTC) - instant()
             age = max(0, int(left.total_seconds()))
-    return limits(max_size=most or context.settings.max_unprocessed_bytes, min_size=0, max_age=age)
+    return limits(max_size=most or context.settings.max_unprocessed_bytes, max_age=age)
 
 
 PATH: Final = "/uploads"
@@ -295,12 +297,6 @@ async def create_upload(request: Request, caller: Asking, context: InContext) ->
     """
     complete, tenant_id = _completeness(request), caller.tenant_id
     length = _length(request, 0, complete)
-    if length is None:
-        raise InvalidRequest(
-            "the length of an upload is needed at its beginning",
-            header="Upload-Length",
-            expected="Upload-Length, or Upload-Complete: ?1 with Content-Length",
-        )
     sent = request.headers
     known = {"filename": filename_of(sent.get("content-disposition")) or "upload"}
     type_ = sent.get("content-type", "").partition(";")[0].strip().lower()
@@ -314,8 +310,8 @@ async def create_upload(request: Request, caller: Asking, context: InContext) ->
     upload = await run_sync(operations.find, context, tenant_id, upload_id)
     place, limit = f"{PREFIX}{PATH}/{upload.id}", limits_of(context, upload=upload)
     announce(request, {"Location": public_path(place), "Upload-Limit": limit})
-    if upload.next_byte < upload.byte_size:
-        upload = await _appended(request, context, tenant_id, upload, 0, complete)
+    if not upload.is_here:
+        upload = await _appended(request, context, tenant_id, upload, 0, complete, length)
     else:
         await drain(request.stream())  # it is here already
         upload = await _ended(context, tenant_id, upload, complete)
@@ -336,8 +332,10 @@ async def head_upload(
 ) -> Response:
     """The state of a resumable upload, in the header fields."""
     upload = await _alone(request, context, caller.tenant_id, id)
-    length = {"Upload-Length": item(upload.byte_size), "Cache-Control": "no-store"}
-    return Response(status_code=204, headers={**length, **state_of(context, upload)})
+    headers = {"Cache-Control": "no-store", **state_of(context, upload)}
+    if upload.byte_size is not None:
+        headers["Upload-Length"] = item(upload.byte_size)
+    return Response(status_code=204, headers=headers)
 
 
 @router.patch(
@@ -370,11 +368,11 @@ async def append_upload(
             more={"expected-offset": upload.next_byte, "provided-offset": offset},
         )
     length = _length(request, offset, complete)
-    if length not in (None, upload.byte_size):
+    if upload.byte_size is not None and length not in (None, upload.byte_size):
         raise UploadLengthMismatch(
             "the upload has another length", expected=upload.byte_size, found=length
         )
-    upload = await _appended(request, context, caller.tenant_id, upload, offset, complete)
+    upload = await _appended(request, context, caller.tenant_id, upload, offset, complete, length)
     if complete:
         return await _final(context, caller.tenant_id, upload)
     return Response(status_code=204, headers=state_of(context, upload))
@@ -442,13 +440,15 @@ async def _appended(
     upload: ResumableUpload,
     offset: int,
     complete: bool,
+    length: int | None,
 ) -> ResumableUpload:
     """The upload with the content of a request; it is deleted where it can never be completed."""
     sent = content_length(request) or 0
-    if offset + sent > upload.byte_size:
+    whole = length if upload.byte_size is None else upload.byte_size
+    if whole is not None and offset + sent > whole:
         raise UploadLengthMismatch(
             "the bytes pass the length of the upload",
-            expected=f"at most {upload.byte_size - offset} bytes",
+            expected=f"at most {whole - offset} bytes",
             found=sent,
         )
     digest = content_digest(_text(request, "content-digest"))
@@ -459,8 +459,9 @@ async def _appended(
         with running_of(request).alone(upload.id) as running:
             async with reporting_progress(request, context, tenant_id, upload):
                 after = await append(
-                    request, context, tenant_id, upload, offset, digest, running.until_ended
-                )
+                    request, context, tenant_id, upload, offset, digest,
+                    total=length, is_last=complete, watched=running.until_ended,
+                )  # fmt: skip
     except FragdexError as error:
         await _give_up(request, context, tenant_id, upload, error)
         raise
@@ -498,7 +499,7 @@ async def _ended(
 ) -> ResumableUpload:
     if not complete:
         return upload
-    if upload.next_byte < upload.byte_size:
+    if not upload.is_here:
         raise UploadLengthMismatch(
             "the upload ends before its length", expected=upload.byte_size, found=upload.next_byte
         )
@@ -511,7 +512,7 @@ async def _final(context: ServiceContext, tenant_id: str, upload: ResumableUploa
     headers = {
         "Location": f"{PREFIX}/files/{upload.id}",
         "Upload-Complete": item(True),
-        "Upload-Offset": item(upload.byte_size),
+        "Upload-Offset": item(upload.next_byte),
     }
     return await _record(context, tenant_id, upload, headers)
 

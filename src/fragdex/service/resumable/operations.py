@@ -61,14 +61,15 @@ class ResumableUpload:
     """An upload that continues where it ended, by whatever protocol.
 
     Attributes:
-        byte_size, next_byte: of all, and of those that are durable.
+        byte_size: of all; None while its sender has not said it.
+        next_byte: of those that are durable.
         metadata, concat: as they were sent, or None.
         expires_at: when it is deleted, if it is unfinished then; None: not by this protocol.
         marked: whether its sender said that it is complete; also where nothing is remembered of it.
     """
 
     target: Target
-    byte_size: int
+    byte_size: int | None
     next_byte: int
     metadata: str | None
     concat: str | None
@@ -80,11 +81,21 @@ class ResumableUpload:
         """Of the file that it becomes, or of a part."""
         return self.target.record_id
 
+    @property
+    def limit(self) -> int:
+        """The byte that it cannot pass: its end, or what a file may have."""
+        return self.target.limit if self.byte_size is None else self.byte_size
+
+    @property
+    def is_here(self) -> bool:
+        """Whether all of its bytes are."""
+        return self.next_byte == self.byte_size
+
 
 def begin(
     context: ServiceContext,
     tenant_id: str,
-    byte_size: int,
+    byte_size: int | None,
     known: Mapping[str, str],
     *,
     metadata: str | None,
@@ -93,6 +104,7 @@ def begin(
     """The id of a file to come, or of the one that is here, where the md5 is known.
 
     Args:
+        byte_size: None: it is said later.
         known: metadata: `filename` (or `name`), `filetype` (or `type`), `md5`.
 
     Raises: as `files.create_file`.
@@ -144,7 +156,7 @@ def begin(
 
 
 def begin_part(
-    context: ServiceContext, tenant_id: str, byte_size: int, *, metadata: str | None
+    context: ServiceContext, tenant_id: str, byte_size: int | None, *, metadata: str | None
 ) -> str:
     """The id of a part to come, which expires if it is not put together with others.
 

@@ -35,6 +35,7 @@ from fragdex.service.web.threads import run_at_store, run_by_records
 VERSION: Final = "1.0.0"
 EXTENSIONS: Final = (
     "creation",
+    "creation-defer-length",
     "creation-with-upload",
     "expiration",
     "checksum",
@@ -104,6 +105,22 @@ def parse_number(name: str, text: str | None) -> int:
     if text is None or not re.fullmatch(r"[0-9]{1,18}", text):
         raise _invalid(name, "a number of bytes", text)
     return int(text)
+
+
+def parse_length(length: str | None, deferred: str | None) -> int | None:
+    """`Upload-Length` or `Upload-Defer-Length: 1` of a creation; None: the length is said later.
+
+    Raises:
+        InvalidRequest: neither of them, both, or one that cannot be read.
+
+    >>> parse_length("10", None), parse_length(None, "1")
+    (10, None)
+    """
+    if deferred is None:
+        return parse_number("Upload-Length", length)
+    if deferred != "1" or length is not None:
+        raise _invalid("Upload-Defer-Length", "1, and no Upload-Length", repr(deferred[:80]))
+    return None
 
 
 def parse_checksum(text: str | None) -> Checksum | None:
@@ -227,11 +244,7 @@ async def create_tus_upload(request: Request, caller: Asking, context: InContext
             context, tenant_id, wanted.parts, known,
         )  # fmt: skip
     else:
-        if "upload-defer-length" in sent:
-            raise InvalidRequest(
-                "Upload-Length is needed at the beginning", header="Upload-Defer-Length"
-            )
-        size = parse_number("Upload-Length", sent.get("upload-length"))
+        size = parse_length(sent.get("upload-length"), sent.get("upload-defer-length"))
         if wanted is not None:
             begun = partial(operations.begin_part, metadata=metadata)
             upload_id = await run_by_records(context, lambda c: begun(c, tenant_id, size))
@@ -239,7 +252,7 @@ async def create_tus_upload(request: Request, caller: Asking, context: InContext
             begun = partial(operations.begin, metadata=metadata)
             upload_id = await run_by_records(context, lambda c: begun(c, tenant_id, size, known))
     upload = await run_sync(operations.find, context, tenant_id, upload_id)
-    if upload.next_byte < upload.byte_size and _has_bytes(request) and upload.next_byte == 0:
+    if not upload.is_here and _has_bytes(request) and upload.next_byte == 0:
         upload = await _receive(request, context, tenant_id, upload, 0)
     location = f"{PREFIX}{PATH}/{upload.id}"
     return Response(status_code=201, headers={"Location": location, **_headers(upload)})
@@ -249,7 +262,11 @@ async def create_tus_upload(request: Request, caller: Asking, context: InContext
 def head_tus_upload(id: RecordId, caller: Asking, context: InContext) -> Response:
     """How far an upload is."""
     upload = operations.find(context, caller.tenant_id, id)
-    headers = {"Cache-Control": "no-store", "Upload-Length": str(upload.byte_size)}
+    headers = {"Cache-Control": "no-store"}
+    if upload.byte_size is None:
+        headers["Upload-Defer-Length"] = "1"
+    else:
+        headers["Upload-Length"] = str(upload.byte_size)
     if upload.metadata is not None:
         headers["Upload-Metadata"] = upload.metadata
     if upload.concat is not None:
@@ -265,7 +282,9 @@ async def patch_tus_upload(
     need_content_type(request, CONTENT_TYPE)
     offset = parse_number("Upload-Offset", request.headers.get("upload-offset"))
     upload = await run_sync(operations.find, context, caller.tenant_id, id)
-    upload = await _receive(request, context, caller.tenant_id, upload, offset)
+    told = request.headers.get("upload-length")
+    total = None if told is None else parse_number("Upload-Length", told)
+    upload = await _receive(request, context, caller.tenant_id, upload, offset, total)
     return Response(status_code=204, headers=_headers(upload))
 
 
@@ -307,7 +326,12 @@ def _has_bytes(request: Request) -> bool:
 
 
 async def _receive(
-    request: Request, context: ServiceContext, tenant_id: str, upload: ResumableUpload, offset: int
+    request: Request,
+    context: ServiceContext,
+    tenant_id: str,
+    upload: ResumableUpload,
+    offset: int,
+    total: int | None = None,
 ) -> ResumableUpload:
     if offset != upload.next_byte:
         await drain(request.stream())
@@ -317,10 +341,15 @@ async def _receive(
             expected=upload.next_byte,
             found=offset,
         )
-    if (content_length(request) or 0) > upload.byte_size - offset:
+    if total is not None and upload.byte_size not in (None, total):
         await drain(request.stream())
-        raise TooLarge(
-            "the bytes pass the length of the upload", more={"limit": upload.byte_size - offset}
-        )
+        raise InvalidRequest(
+            "the upload has another length", header="Upload-Length", expected=upload.byte_size,
+            found=total,
+        )  # fmt: skip
+    limit = upload.limit if total is None else min(total, upload.limit)
+    if (content_length(request) or 0) > limit - offset:
+        await drain(request.stream())
+        raise TooLarge("the bytes pass the length of the upload", more={"limit": limit - offset})
     checksum = parse_checksum(request.headers.get("upload-checksum"))
-    return await append(request, context, tenant_id, upload, offset, checksum)
+    return await append(request, context, tenant_id, upload, offset, checksum, total=total)

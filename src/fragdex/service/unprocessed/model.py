@@ -9,7 +9,15 @@ from typing import Any
 from pydantic import Field
 
 from fragdex import errors as kinds
-from fragdex.service.web.fields import ApiModel, ByteSize, FileName, Listed, Md5Text, RequestBody
+from fragdex.service.web.fields import (
+    ApiModel,
+    ByteSize,
+    FileName,
+    Listed,
+    Md5Text,
+    RequestBody,
+    SentByteSize,
+)
 from fragdex.service.web.problems import Action, row_of
 
 
@@ -76,7 +84,7 @@ class UnprocessedFile(ApiModel):
     id: str
     filename: str
     md5: str | None = Field(description="dashed; null until it is known")
-    byte_size: int
+    byte_size: SentByteSize
     next_byte: int = Field(description="bytes before this one are here to stay")
     complete: bool
     status: UnprocessedStatus = Field(description="failed: what came is not media file")

@@ -55,7 +55,7 @@ def announce(
     context: ServiceContext,
     tenant_id: str,
     filename: str,
-    byte_size: int,
+    byte_size: int | None,
     md5: bytes | None,
     *,
     mime_type: str | None = None,
@@ -67,6 +67,7 @@ def announce(
     One of the same md5 and size is given again.
 
     Args:
+        byte_size: None: it is said later.
         process: have it processed once its last byte is in; one that is complete, at once.
 
     Raises:
@@ -102,7 +103,9 @@ def announce(
     return UNPROCESSED.record(known), False
 
 
-def _same(connection: Connection, tenant_id: str, md5: bytes, byte_size: int) -> Row[Any] | None:
+def _same(
+    connection: Connection, tenant_id: str, md5: bytes, byte_size: int | None
+) -> Row[Any] | None:
     """The file that answers for these bytes already; nobody announces another one meanwhile."""
     one_at_a_time = sa.select(tenants.c.id).where(tenants.c.id == tenant_id)
     # does not wait for inserts of this tenant's rows, only for the same request
@@ -192,7 +195,12 @@ def _examined_in_child(context: ServiceContext, arrived: Arrived, process: bool)
 def _finished(context: ServiceContext, connection: Connection, arrived: Arrived) -> None:
     examined: _Examined = arrived.examined
     now = instant()
-    values: dict[str, Any] = {"md5": arrived.md5, "sha256": arrived.sha256, "completed_at": now}
+    values: dict[str, Any] = {
+        "md5": arrived.md5,
+        "sha256": arrived.sha256,
+        "byte_size": arrived.byte_size,
+        "completed_at": now,
+    }
     if examined.refusal:
         values |= {"failed_at": now, "problem": problem_of(Unprocessable(examined.refusal))}
     if examined.index_key:

@@ -69,7 +69,10 @@ def complete(
             key = blobs.expect(connection, upload.tenant_id, hashes.sha256)
             lease.write_in(connection, md5=md5, sha256=hashes.sha256, object_key=key)
         try:
-            draft.finish(key)
+            if upload.length:
+                draft.finish(key)
+            else:
+                context.store.write(key, ())
         except SourceNotFound as error:
             lease.write()  # whoever took over has finished it
             raise Unavailable("the store lost bytes of this upload", retry_after=1) from error
@@ -81,7 +84,7 @@ def complete_from_object(
 ) -> bool:
     """Complete an upload whose draft became the object before a crash; False where it did not.
 
-    Raises: as `complete`.
+    One whose length is not known is as long as the object. Raises as `complete`.
     """
     if upload.sha256 is None or upload.object_key is None:
         return False
@@ -94,7 +97,9 @@ def complete_from_object(
         size = store.size(key)
     except SourceNotFound:
         return False
-    if size != upload.byte_size:
+    if upload.byte_size is None:
+        upload = replace(upload, byte_size=size)
+    if not upload.ends_at(size):
         return False
     hashes = Hashes(arrival.watch(upload) if arrival.watch is not None else None)
     with lease.renewing():
@@ -134,7 +139,7 @@ def _conclude(
         record_id=upload.record_id,
         md5=hashes.md5,
         sha256=hashes.sha256,
-        byte_size=upload.byte_size,
+        byte_size=upload.length,
         store_key=key,
         watcher=hashes.watcher,
     )
@@ -149,14 +154,15 @@ def _conclude(
     with context.database.write() as connection:
         lease.write_in(
             connection,
-            next_byte=upload.byte_size,
+            byte_size=upload.length,
+            next_byte=upload.length,
             completed_at=instant(),
             lease_holder=None,
             lease_until=None,
         )
         use = (upload.family, upload.record_id)
         blobs.keep(
-            connection, upload.tenant_id, arrived.md5, arrived.sha256, upload.byte_size, *use, key
+            connection, upload.tenant_id, arrived.md5, arrived.sha256, upload.length, *use, key
         )
         arrival.finished(connection, arrived)
     lease.given_back = True

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
@@ -36,7 +36,7 @@ def insert(
     tenant_id: str,
     family: str,
     record_id: str,
-    byte_size: int,
+    byte_size: int | None,
     md5: bytes | None,
     now: Any,
 ) -> Upload:
@@ -102,12 +102,14 @@ def take(
     record_id: str,
     acceptable: Callable[[Upload], object],
     seconds: float,
+    length: int | None = None,
 ) -> tuple[Upload, Lease | None]:
     """Take the lease of an upload; None for one that is complete.
 
     Args:
         acceptable: called with the row; where it raises, nothing is taken.
         seconds: a writer that gives no sign for so long has lost its upload.
+        length: of the upload, where this writer says it, for one whose length is not known.
 
     Raises:
         RecordNotFound: this tenant has no such upload.
@@ -127,6 +129,13 @@ def take(
                 more={"next_byte": upload.next_byte},
                 retry_after=max(1, math.ceil(left)),
             )
+        if upload.byte_size is None and length is not None:
+            upload = replace(upload, byte_size=length)
+            if length > upload.next_byte:
+                # else it is complete with this request, and only then as long: a sender that
+                # finds all bytes here and none missing would ask for nothing more
+                own = _OF_RECORD, {"of_family": family, "of_record": record_id}
+                connection.execute(uploads.update().where(own[0]).values(byte_size=length), own[1])
         lease = Lease(database, upload, seconds, orphaned=row.lease_holder is not None)
         connection.execute(
             _TAKING,
@@ -188,6 +197,7 @@ class Lease:
     def write(self, **values: Any) -> None:
         """Set columns of the row, and renew the lease.
 
+        Raises QuotaExceeded, too, where bytes become durable that nobody announced.
         Who writes, and until when, is over with a power loss: only what says more is flushed.
         """
         news = {name for name in values if not name.startswith("lease_")}
@@ -224,6 +234,8 @@ class Lease:
                 more={"next_byte": upload.next_byte},
                 retry_after=math.ceil(self._seconds),
             )
+        if self._upload.byte_size is None and values.get("next_byte", 0) > self._next_byte:
+            ensure_within_quota(connection, self._upload.tenant_id)  # nothing was reserved
         self._renewed = began
 
     def give_back(self, **values: Any) -> None:

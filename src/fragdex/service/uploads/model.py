@@ -12,9 +12,12 @@ from fragdex.record import record
 
 @record(frozen=True, slots=True)
 class Progress:
-    """How far an upload is: bytes 0 (inclusive) to `next_byte` (exclusive) are durable."""
+    """How far an upload is: bytes 0 (inclusive) to `next_byte` (exclusive) are durable.
 
-    byte_size: int
+    `byte_size` is its length, or None while nobody has said it.
+    """
+
+    byte_size: int | None
     next_byte: int
     complete: bool
 
@@ -23,7 +26,8 @@ class Progress:
 class Upload:
     """The row of an upload, as it was when a request began.
 
-    `md5` is what the bytes must have, or None; `sha256` and
+    `byte_size` is its length, or None while nobody has said it; of one that is complete it is
+    known. `md5` is what the bytes must have, or None; `sha256` and
     `object_key`, what the draft becomes, are known once the last byte is here;
     `draft` is where they lie until all are there.
     """
@@ -31,7 +35,7 @@ class Upload:
     tenant_id: str
     family: str
     record_id: str
-    byte_size: int
+    byte_size: int | None
     md5: bytes | None
     next_byte: int
     draft: str
@@ -43,6 +47,16 @@ class Upload:
     def progress(self) -> Progress:
         """How far it was."""
         return Progress(self.byte_size, self.next_byte, self.complete)
+
+    @property
+    def length(self) -> int:
+        """Its length, which is known."""
+        assert self.byte_size is not None
+        return self.byte_size
+
+    def ends_at(self, position: int) -> bool:
+        """Whether it ends before byte `position`; False while its length is not known."""
+        return position == self.byte_size
 
 
 class ArrivalWatcher(Protocol):
@@ -106,7 +120,7 @@ class Target:
 
     Attributes:
         family, record_id: the upload.
-        limit: bytes that a request may have.
+        limit: bytes that a request may have, and an upload whose length nobody announced.
     """
 
     family: str

@@ -43,7 +43,7 @@ from fragdex.service.uploads import completion, leases
 from fragdex.service.uploads.hashing import Hashes
 from fragdex.service.uploads.leases import Lease
 from fragdex.service.uploads.model import Arrival, Arrived, Progress, Upload
-from fragdex.service.uploads.upload_session import open_session
+from fragdex.service.uploads.upload_session import announced, open_session
 
 _MD5_OF_NOTHING = hashlib.md5(usedforsecurity=False).digest()
 _SHA256_OF_NOTHING = hashlib.sha256().digest()
@@ -55,7 +55,7 @@ def begin(
     tenant_id: str,
     family: str,
     record_id: str,
-    byte_size: int,
+    byte_size: int | None,
     md5: bytes | None,
     arrival: Arrival | None = None,
     empty: Arrived | None = None,
@@ -63,6 +63,7 @@ def begin(
     """Announce the bytes of a record, in the transaction that makes it.
 
     Args:
+        byte_size: of all bytes; None: it is said later, or with the last of them.
         empty: what `no_bytes` gave before the transaction, where no bytes are announced: the
             upload is complete at once, and `arrival.finished` is called.
 
@@ -73,7 +74,7 @@ def begin(
     upload = leases.insert(connection, tenant_id, family, record_id, byte_size, md5, now)
     ensure_within_quota(connection, tenant_id)
     if empty is None:
-        if not byte_size:
+        if byte_size == 0:
             raise ValueError("where there are no bytes, `no_bytes` comes first")
         return upload.progress
     blobs.keep(
@@ -94,18 +95,18 @@ def no_bytes(
     tenant_id: str,
     family: str,
     record_id: str,
-    byte_size: int,
+    byte_size: int | None,
     md5: bytes | None,
     arrival: Arrival | None = None,
 ) -> Arrived | None:
-    """The bytes of a record of none, kept and examined; None where some are announced.
+    """The bytes of a record of none, kept and examined; None where some may come.
 
     To be called before the transaction that makes the record.
 
     Raises:
         Unprocessable: no bytes are announced, and an md5 that they do not have.
     """
-    if byte_size:
+    if byte_size != 0:
         return None
     if md5 not in (None, _MD5_OF_NOTHING):
         raise Unprocessable(
@@ -152,7 +153,8 @@ def receive(
 
     Args:
         content_range: the field as it was sent; None: the body is the whole file.
-        limit: bytes that a body with Content-Range may have.
+        limit: bytes that a body with Content-Range may have, and an upload whose length nobody
+            announced.
         length: Content-Length, where it was sent.
 
     Bytes that are here already are skipped. Whatever `pieces` raises is raised after what
@@ -172,8 +174,8 @@ def receive(
         tenant_id,
         family,
         record_id,
-        content_range,
-        limit=limit,
+        announced(content_range, limit),
+        most=limit,
         length=length,
         arrival=arrival,
     )
@@ -217,18 +219,18 @@ def plan_parts(context: ServiceContext, tenant_id: str, family: str, record_id: 
 
     Raises:
         RecordNotFound: this tenant has no such upload.
-        Conflict: this service takes the bytes itself (`more["offered"]` is False), or has some or
-            all of them already.
+        Conflict: this service takes the bytes itself (`more["offered"]` is False), has some or
+            all of them already, or was not told how many there are.
         QuotaExceeded: the tenant may not store so much.
     """
     with context.database.read() as connection:
         upload, _ = leases.find(connection, tenant_id, family, record_id)
     direct = _need_direct(context)
     if upload.complete:
-        raise Finished("this upload is complete", more={"next_byte": upload.byte_size})
+        raise Finished("this upload is complete", more={"next_byte": upload.next_byte})
     _need_no_chunks(upload)
     here = dict(direct.pieces(upload.draft))
-    missing = [start for start, size in _grid(upload.byte_size) if here.get(start) != size]
+    missing = [start for start, size in _grid(upload.length) if here.get(start) != size]
     now = instant()
     with context.database.write() as connection:
         ensure_within_quota(connection, tenant_id)
@@ -236,7 +238,7 @@ def plan_parts(context: ServiceContext, tenant_id: str, family: str, record_id: 
         mine = (uploads.c.family == family) & (uploads.c.record_id == record_id)
         connection.execute(uploads.update().where(mine).values(written_at=now))
     some = missing[:MOST_URLS]
-    sizes = dict(_grid(upload.byte_size))
+    sizes = dict(_grid(upload.length))
     urls = direct.urls(upload.draft, some, SECONDS)
     parts = tuple(MissingPart(at, sizes[at], url) for at, url in zip(some, urls, strict=True))
     return PartPlan(parts, len(missing), now + timedelta(seconds=SECONDS))
@@ -275,27 +277,27 @@ def assemble_parts(
     finally:
         with suppress(RecordNotFound):
             lease.give_back()
-    return Progress(upload.byte_size, upload.byte_size, True)
+    return Progress(upload.length, upload.length, True)
 
 
 def _complete_parts(
     context: ServiceContext, direct: DirectParts, upload: Upload, lease: Lease, arrival: Arrival
 ) -> None:
-    _need_exact(direct, upload.draft, upload.byte_size)
+    _need_exact(direct, upload.draft, upload.length)
     base, _, generation = upload.draft.partition(".")
     # the name that sweeps leave to whoever takes over
     put, name = context.store.draft(upload.draft), f"{base}.{int(generation or 0) + 1}"
     with lease.renewing():
-        own = put.fork(name, upload.byte_size)
+        own = put.fork(name, upload.length)
     lease.write(draft=name)
     # a sweep that looked before the row named it, or a part put again meanwhile
-    _need_exact(direct, name, upload.byte_size)
+    _need_exact(direct, name, upload.length)
     put.discard()
     upload = replace(upload, draft=name)
     hashes = Hashes(arrival.watch(upload) if arrival.watch is not None else None)
-    hashes.catch_up(own.read(), upload.byte_size, lease.keep)
+    hashes.catch_up(own.read(), upload.length, lease.keep)
     hashes.wait()
-    if hashes.position != upload.byte_size:
+    if not upload.ends_at(hashes.position):
         raise Unavailable("the store lost bytes of this upload", retry_after=1)
     completion.complete(context, upload, lease, own, hashes, arrival)
 
@@ -319,6 +321,8 @@ def _need_no_chunks(upload: Upload) -> None:
             "bytes of this upload came by chunks; send the rest so",
             more={"next_byte": upload.next_byte},
         )
+    if upload.byte_size is None:
+        raise Conflict("the length of this upload is not known; send it by chunks")
 
 
 def _need_direct(context: ServiceContext) -> DirectParts:

@@ -8,11 +8,11 @@ together is bounded, and so are the threads.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from fragdex.errors import (
 )
 from fragdex.service.uploads.hashing import FairBudget, SerialExecutor
 from fragdex.service.uploads.model import Progress, Target
-from fragdex.service.uploads.upload_session import UploadSession, open_session
+from fragdex.service.uploads.upload_session import Chunk, UploadSession, announced, open_session
 from fragdex.service.web.auth import the_context
 from fragdex.service.web.bodies import content_length, pieces
 
@@ -42,6 +42,9 @@ ENDING_THREADS = 64
 
 GATHERED = FairBudget(32 << 20, least=64 << 10, most=1 << 20)
 """Bytes of bodies that are gathered to pieces, in all uploads of this process together."""
+
+GATHERED_SECONDS = 0.5
+"""So long at most, as long as more comes: a recorder sends little at a time, and is watched."""
 
 WAITING = 2
 """Pieces of an upload that may wait after the one in work."""
@@ -122,16 +125,16 @@ def _leave_when_open(opening: Future[UploadSession]) -> None:
 async def _joined(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The stream in pieces of this upload's share or a little more; what it raises comes last."""
     gathered: list[bytes] = []
-    size = 0
+    size, since = 0, time.monotonic()
     failure: Exception | None = None
     try:
         async for chunk in stream:
             gathered.append(chunk)
             size += len(chunk)
-            if size >= GATHERED.each:
+            if size >= GATHERED.each or time.monotonic() - since >= GATHERED_SECONDS:
                 piece = b"".join(gathered)
                 gathered.clear()
-                size = 0
+                size, since = 0, time.monotonic()
                 yield piece
     except Exception as error:  # noqa: BLE001
         failure = error
@@ -190,25 +193,29 @@ async def receive_request(request: Request, tenant_id: str, target: Target) -> P
 
     A chunk is held to `max_chunk_bytes` too. Raises as `receive_body` and `web.bodies.pieces`.
     """
-    chunk, limit = request.headers.get("content-range"), target.limit
-    if chunk is not None:
+    field, limit = request.headers.get("content-range"), target.limit
+    if field is not None:
         limit = min(limit, the_context(request).settings.max_chunk_bytes)
-    return await receive_body(
-        request, tenant_id, replace(target, limit=limit), chunk, pieces(request, limit)
-    )
+    body = pieces(request, limit)
+    try:
+        chunk = announced(field, limit)
+    except ServiceError:
+        await drain(body)
+        raise
+    return await receive_body(request, tenant_id, target, chunk, body)
 
 
 async def receive_body(
     request: Request,
     tenant_id: str,
     target: Target,
-    content_range: str | None,
+    chunk: Chunk,
     body: AsyncIterator[bytes],
 ) -> Progress:
     """Receive the body of a request as bytes of an upload.
 
     Args:
-        content_range: which of them; None: the body is the whole file.
+        chunk: which of them.
         body: the request's, and what a protocol sees to on the way.
 
     Raises as `receive`.
@@ -219,8 +226,8 @@ async def receive_body(
         tenant_id,
         target.family,
         target.record_id,
-        content_range,
-        limit=target.limit,
+        chunk,
+        most=target.limit,
         length=content_length(request),
         arrival=target.arrival,
     )

@@ -142,7 +142,7 @@ class AnnouncedFile:
 
     record_id: str
     tenant_id: str
-    byte_size: int
+    byte_size: int | None
     md5: bytes | None
     empty: Arrived | None
 
@@ -198,7 +198,10 @@ class FileRepository(Repository[Record, Page]):
         # no parameters but those with names: it is part of a fast read
         of_family = uploads.c.family == sa.literal_column(f"'{family}'")
         own = of_family & (uploads.c.record_id == table.c.id)
-        rows = sa.select(table, uploads.c.next_byte).select_from(table.outerjoin(uploads, own))
+        told = uploads.c.byte_size.label("told_size")
+        rows = sa.select(table, uploads.c.next_byte, told).select_from(
+            table.outerjoin(uploads, own)
+        )
         if self._typed:
             rows = rows.where(table.c.type == sa.literal_column(f"'{family}'"))
         super().__init__(
@@ -213,13 +216,13 @@ class FileRepository(Repository[Record, Page]):
         self,
         context: ServiceContext,
         tenant_id: str,
-        byte_size: int,
+        byte_size: int | None,
         md5: bytes | None,
         values: Mapping[str, Any],
     ) -> tuple[Record, bool]:
         """A record for a file to come, and whether it is a new one; `values` are its other columns.
 
-        One of the same md5 and size is given again.
+        One of the same md5 and size is given again; where no size is announced, of the same md5.
         Raises as `ensure_within` and `begin`.
         """
         self.ensure_within(context, byte_size)
@@ -235,7 +238,7 @@ class FileRepository(Repository[Record, Page]):
         self,
         context: ServiceContext,
         tenant_id: str,
-        byte_size: int,
+        byte_size: int | None,
         md5: bytes | None,
         arrival: Arrival,
     ) -> AnnouncedFile:
@@ -283,10 +286,12 @@ class FileRepository(Repository[Record, Page]):
         return self.record(rows[0])
 
     def known(
-        self, connection: Connection, tenant_id: str, md5: bytes, byte_size: int
+        self, connection: Connection, tenant_id: str, md5: bytes, byte_size: int | None
     ) -> Row[Any] | None:
         """A row to give again where one of this md5 and size is requested; a complete one first."""
-        same = self._by_md5.where(self.table.c.byte_size == byte_size).limit(1)
+        same = self._by_md5.limit(1)
+        if byte_size is not None:
+            same = same.where(self.table.c.byte_size == byte_size)
         return connection.execute(same, {"tenant": tenant_id, "md5": md5}).first()
 
     def delete(self, context: ServiceContext, tenant_id: str, record_id: str) -> None:
@@ -319,7 +324,12 @@ class FileRepository(Repository[Record, Page]):
             return self._examine(context, arrived, mime_type)
 
         def finished(connection: Connection, arrived: Arrived) -> None:
-            values = {"md5": arrived.md5, "completed_at": instant(), **(arrived.examined or {})}
+            values = {
+                "md5": arrived.md5,
+                "byte_size": arrived.byte_size,
+                "completed_at": instant(),
+                **(arrived.examined or {}),
+            }
             mine = self.table.update().where(row.id == arrived.record_id)
             connection.execute(mine.values(**values))
             if not self._typed:
@@ -335,14 +345,14 @@ class FileRepository(Repository[Record, Page]):
 
         return Arrival(finished=finished, examine=look)
 
-    def ensure_within(self, context: ServiceContext, byte_size: int) -> None:
+    def ensure_within(self, context: ServiceContext, byte_size: int | None) -> None:
         """Refuse a file that is announced as larger than one may be.
 
         Raises:
             TooLarge: with the limit.
         """
         limit = self._limit(context.settings)
-        if byte_size > limit:
+        if byte_size is not None and byte_size > limit:
             raise TooLarge(
                 f"the {self._noun} is over the limit of {limit} bytes",
                 pointer="/byte_size",
@@ -382,7 +392,7 @@ def facts(row: Any) -> dict[str, Any]:
     return {
         "id": row.id,
         "filename": row.filename,
-        "byte_size": row.byte_size,
+        "byte_size": row.told_size if row.byte_size is None else row.byte_size,
         "next_byte": _next_byte(row),
         "complete": row.completed_at is not None,
         "status": _status(row),

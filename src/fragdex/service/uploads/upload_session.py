@@ -11,10 +11,13 @@ upload moves it. So a crash at any place leaves an upload that can continue, or 
 from __future__ import annotations
 
 import hashlib
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import Final
 
 from fragdex import ByteRange
 from fragdex.byterange import parse_content_range
@@ -28,7 +31,9 @@ from fragdex.errors import (
     Unavailable,
     Unprocessable,
     UploadGap,
+    UploadLengthMismatch,
 )
+from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.store.contract import Draft
 from fragdex.service.uploads import completion, leases
@@ -37,8 +42,38 @@ from fragdex.service.uploads.leases import Lease
 from fragdex.service.uploads.model import Arrival, Progress, Upload
 
 
-def announced(content_range: str | None, limit: int | None) -> tuple[ByteRange | None, int | None]:
-    """(the bytes that a Content-Range names, its total or None); (None, None) without one.
+@record(frozen=True, slots=True)
+class Chunk:
+    """Which bytes of an upload a request carries.
+
+    Attributes:
+        start, stop: from the first to the last (exclusive); no stop: to where the body ends.
+        total: how long the upload is, if the request says it.
+        is_last: the upload ends with the body.
+
+    >>> Chunk(10, is_last=True).length_by(5), Chunk(10).length_by(5)
+    (15, None)
+    """
+
+    start: int
+    stop: int | None = None
+    total: int | None = None
+    is_last: bool = False
+
+    def length_by(self, body: int | None) -> int | None:
+        """How long the upload is, as the request says it; `body`: its Content-Length."""
+        if self.total is not None or not self.is_last:
+            return self.total
+        return self.stop if body is None else self.start + body
+
+
+WHOLE: Final = Chunk(0, is_last=True)
+
+
+def announced(content_range: str | None, limit: int | None) -> Chunk:
+    """What a Content-Range names; without one, the body is the whole upload.
+
+    `bytes */TOTAL` names no bytes: it says how long the upload is.
 
     Args:
         limit: bytes that one chunk may have.
@@ -48,10 +83,10 @@ def announced(content_range: str | None, limit: int | None) -> tuple[ByteRange |
         TooLarge: more bytes than `limit`.
 
     >>> announced("bytes=0-4/10", 64)
-    (ByteRange(start=0, stop=5), 10)
+    Chunk(start=0, stop=5, total=10, is_last=False)
     """
     if content_range is None:
-        return None, None
+        return WHOLE
     try:
         named = parse_content_range(content_range)
     except InvalidRange as error:
@@ -62,6 +97,8 @@ def announced(content_range: str | None, limit: int | None) -> tuple[ByteRange |
             found=error.found,
         ) from None
     if named.range is None:
+        if named.total is not None:
+            return Chunk(named.total, named.total, named.total)
         raise InvalidRequest(
             "this Content-Range names no bytes",
             header="Content-Range",
@@ -75,31 +112,37 @@ def announced(content_range: str | None, limit: int | None) -> tuple[ByteRange |
             expected=f"at most {limit} bytes",
             found=named.range.size,
         )
-    return named.range, named.total
+    return Chunk(named.range.start, named.range.stop, named.total)
 
 
-def span_of(
-    upload: Upload, named: ByteRange | None, total: int | None, length: int | None
-) -> ByteRange:
-    """The bytes of the upload that a request carries: those named, or all.
+def span_of(upload: Upload, chunk: Chunk, length: int | None, most: int | None) -> ByteRange:
+    """The bytes of the upload that a request carries, at most.
 
     Args:
         length: Content-Length of the request, where it has one.
+        most: bytes that an upload of no announced length may have; None: any number.
 
     Raises:
         Unprocessable: the total, or the length of the body, is not what was announced.
+        TooLarge: more than `most`.
         UploadGap: the bytes begin after those that are here.
     """
     size = upload.byte_size
-    if total is not None and total != size:
+    if size is None:
+        size = _bound_of(upload, chunk, length, most)
+    elif chunk.total not in (None, size):
         raise Unprocessable(
             "the total of Content-Range is not the byte_size of the record",
             header="Content-Range",
             more={"byte_size": size, "next_byte": upload.next_byte},
             expected=size,
-            found=total,
+            found=chunk.total,
         )
-    span = ByteRange(0, size) if named is None else named
+    stop = chunk.stop
+    if stop is None:
+        # the whole of it is as long as was announced; else the body says where it ends
+        stop = size if length is None or chunk == WHOLE else chunk.start + length
+    span = ByteRange(chunk.start, max(stop, chunk.start))
     if span.stop > size:
         raise Unprocessable(
             "Content-Range ends after the byte_size of the record",
@@ -125,8 +168,32 @@ def span_of(
     return span
 
 
+def _bound_of(upload: Upload, chunk: Chunk, length: int | None, most: int | None) -> int:
+    """Where an upload of no announced length ends, as far as this request says it."""
+    told = chunk.length_by(length)
+    if told is not None and told < upload.next_byte:
+        raise UploadLengthMismatch(
+            "more bytes are here than the upload is to have",
+            more={"next_byte": upload.next_byte},
+            expected=f"at least {upload.next_byte}",
+            found=told,
+        )
+    reached = told or chunk.stop or chunk.start + (length or 0)
+    if most is not None and reached > most:
+        raise TooLarge(
+            "the upload is larger than the service takes",
+            more={"limit": most},
+            expected=f"at most {most} bytes",
+            found=reached,
+        )
+    return told if told is not None else sys.maxsize if most is None else most
+
+
 SYNC_BYTES = 32 << 20
 """Bytes of one request that a crash may cost, at most."""
+
+SYNC_SECONDS = 1.0
+"""So long, of an upload that nobody said the length of: it is recorded, and watched meanwhile."""
 
 CATCH_UP_BYTES = 64 << 20
 """If more than this would have to be read again to hash on, it waits for the last chunk.
@@ -141,33 +208,34 @@ def open_session(
     tenant_id: str,
     family: str,
     record_id: str,
-    content_range: str | None,
+    chunk: Chunk,
     *,
-    limit: int | None = None,
+    most: int | None = None,
     length: int | None = None,
     arrival: Arrival | None = None,
 ) -> UploadSession:
     """Begin to receive the body of a request.
 
     Args:
-        content_range: the field as it was sent, or None: the body is the whole file.
-        limit: bytes that a body with Content-Range may have.
+        most: bytes that an upload of no announced length may have.
         length: Content-Length, where it was sent.
 
     Raises:
-        RecordNotFound, InvalidRequest, TooLarge, Unprocessable, UploadGap, UploadBusy, Unavailable.
+        RecordNotFound, TooLarge, Unprocessable, UploadGap, UploadBusy, Unavailable.
     """
-    named, total = announced(content_range, limit)
     upload, lease = leases.take(
         context.database,
         tenant_id,
         family,
         record_id,
-        lambda upload: span_of(upload, named, total, length),
+        lambda upload: span_of(upload, chunk, length, most),
         context.settings.lease_seconds,
+        chunk.length_by(length),
     )
-    span = span_of(upload, named, total, length)
+    span = span_of(upload, chunk, length, most)
     session = UploadSession(context, upload, lease, span, arrival or Arrival())
+    session.is_open = chunk.stop is None and length is None and chunk != WHOLE
+    session.is_last = chunk.is_last
     if lease is not None:
         try:
             with session.checking_the_lease():
@@ -183,6 +251,10 @@ class UploadSession:
 
     Without a lease, the upload is complete: the bytes are taken and skipped, and refused where
     they are all of a file and another one than the file that is here.
+
+    Attributes:
+        is_open: the body may end before the span does.
+        is_last: where the body ends, so does an upload of no announced length.
     """
 
     def __init__(
@@ -194,17 +266,19 @@ class UploadSession:
         arrival: Arrival,
     ) -> None:
         self.upload = upload
+        self.is_open = self.is_last = False
         self._context = context
         self._lease = lease
         self._span = span
         self._arrival = arrival
         self._seen = span.start
         self._durable = self._appended = upload.next_byte
+        self._synced = time.monotonic()
         self._spoiled = self._broken = False
         self._hashes: Hashes | None = None
         self._draft: Draft | None = None
         self._progress: Progress | None = upload.progress if lease is None else None
-        whole = lease is None and span == ByteRange(0, upload.byte_size)
+        whole = lease is None and not span.start and upload.ends_at(span.stop)
         self._again = hashlib.sha256() if whole and upload.sha256 is not None else None
         self._lock = threading.Lock()
         AHEAD.enter()
@@ -245,10 +319,15 @@ class UploadSession:
                 the one announced (`next_byte` is 0 again).
         """
         with self._lock:
-            if self._progress is None and self._seen < self._span.stop:
-                self._settle()
-                raise self._unlike("shorter", self._seen - self._span.start)
             if self._progress is None:
+                ends_here = self.is_last and self.upload.byte_size is None
+                is_short = self._seen < (self._appended if ends_here else self._span.stop)
+                if is_short and (ends_here or not self.is_open):
+                    self._settle()
+                    raise self._unlike("shorter", self._seen - self._span.start)
+                if ends_here:
+                    self._make_durable()
+                    self.upload = replace(self.upload, byte_size=self._durable)
                 self._settle()
             assert self._progress is not None
             self._close()
@@ -308,10 +387,21 @@ class UploadSession:
         self._appended += len(new)
         if self._hashes is not None:
             self._hashes.feed(new)
-        if self._appended - self._durable >= SYNC_BYTES and self._appended < self.upload.byte_size:
+        if self.upload.ends_at(self._appended):
+            return
+        waited = self.upload.byte_size is None and time.monotonic() - self._synced >= SYNC_SECONDS
+        if waited or self._appended - self._durable >= SYNC_BYTES:
+            self._make_durable()
+
+    def _make_durable(self) -> None:
+        """Flush what was appended, of an upload that does not end there, and say so in its row."""
+        assert self._draft is not None
+        if self._appended > self._durable:
             with self.checking_the_lease():
-                self._durable = min(self._appended, self._draft.sync())
-            self._held_lease().write(next_byte=self._durable)
+                durable = min(self._appended, self._draft.sync())
+            self._held_lease().write(next_byte=durable)
+            self._durable = durable
+        self._synced = time.monotonic()
 
     @contextmanager
     def checking_the_lease(self) -> Iterator[None]:
@@ -333,18 +423,21 @@ class UploadSession:
         if lease.given_back:
             return
         try:
-            if draft is not None and self._spoiled and self._span.stop == upload.byte_size:
+            if draft is not None and self._spoiled and upload.ends_at(self._span.stop):
                 # what begins like the file is not the file; nothing says where it went wrong
                 self._durable = 0
                 self.upload = upload = completion.start_over(upload, lease, draft)
                 self._hashes = None
-            elif draft is not None and self._appended > self._durable:
+            elif draft is not None and upload.byte_size is None:
+                self._make_durable()  # counted here: nothing was reserved
+            elif draft is not None and (
+                self._appended > self._durable or upload.ends_at(self._appended)
+            ):
                 durable = min(self._appended, draft.sync())
-                if durable < upload.byte_size:
-                    self._durable = durable
-                else:
+                if upload.ends_at(durable):
                     self._complete(draft)
                     return
+                self._durable = durable
             hashes = self._hashes
             if hashes is not None and hashes.position <= self._durable:
                 # what is still to be hashed is hashed while the client gets the next chunk ready
@@ -365,7 +458,7 @@ class UploadSession:
             except Unavailable:
                 lease.write()  # whose it is comes first, as in `checking_the_lease`
                 raise
-        self._progress = Progress(self.upload.byte_size, self.upload.byte_size, True)
+        self._progress = Progress(self.upload.length, self.upload.length, True)
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
@@ -381,7 +474,11 @@ class UploadSession:
         with self._refused():
             done = completion.complete_from_object(self._context, upload, lease, self._arrival)
         if done:
-            self._progress = Progress(upload.byte_size, upload.byte_size, True)
+            with self._context.database.read() as connection:
+                self.upload, _ = leases.find(
+                    connection, upload.tenant_id, upload.family, upload.record_id
+                )
+            self._progress = self.upload.progress
             return
         self.upload = completion.start_over(upload, lease, draft)
         self._durable = self._appended = 0
@@ -421,7 +518,7 @@ class UploadSession:
             watch = self._arrival.watch
             hashes = Hashes(watch(upload) if watch is not None else None)
         missing = self._appended - hashes.position
-        if missing > CATCH_UP_BYTES and self._span.stop < upload.byte_size:
+        if missing > CATCH_UP_BYTES and not upload.ends_at(self._span.stop):
             held.put(upload.draft, hashes)
             return None
         if missing:

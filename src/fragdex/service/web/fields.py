@@ -178,6 +178,9 @@ JSON_NUMBER: Final = BeforeValidator(_number)
 NUMBER_OR_TEXT: Final = _NumberOrText()
 """Metadata of a whole number that may come as text; it stands after the bounds."""
 ByteSize = Annotated[int, Field(ge=0, description="bytes in all", examples=[12345]), JSON_NUMBER]
+SentByteSize = Annotated[
+    int | None, Field(description="null while a sender has not said how many bytes there will be")
+]
 Instant = Annotated[
     AwareDatetime,
     AfterValidator(_in_utc),
