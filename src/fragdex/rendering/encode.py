@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone
+from fragdex.rendering.browser.canvas import CanvasPicture
 from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.outputs import Film
 from fragdex.rendering.pictures import RGB_FORMATS, Pictures, rows_of_line
@@ -173,7 +174,7 @@ class _File:
         stream.codec_context.time_base = stream.time_base = 1 / view.fps
         self._stream, self._time_base = stream, 1 / view.fps
 
-    def frame(self, png: bytes | None) -> None:
+    def frame(self, png: bytes | CanvasPicture | None) -> None:
         """Add a frame; None: the same picture once more."""
         if png is not None:
             self._last = self.pictures.picture(png, self._number + self.frames)
@@ -213,7 +214,7 @@ class _PlainFile(_File):
         self._same = 0  # how often the last picture was encoded
         self._numbered = PictureNumbers()
 
-    def frame(self, png: bytes | None) -> None:
+    def frame(self, png: bytes | CanvasPicture | None) -> None:
         """Add a frame; None: the same picture once more."""
         if png is not None or self.frames % self._keys == 0:
             self._same = 0
@@ -271,7 +272,7 @@ class Encoding:
         film: Film = Film(),  # noqa: B008 — frozen
         number: int | None = None,
     ) -> None:
-        self._queue: queue.Queue[bytes | _End | None] = queue.Queue(_WAITING)
+        self._queue: queue.Queue[bytes | CanvasPicture | _End | None] = queue.Queue(_WAITING)
         self._error: BaseException | None = None
         self._path, self._view, self._film, self._number = path, view, film, number
         self.seconds = 0.0
@@ -293,7 +294,7 @@ class Encoding:
             self._put(_End(whole=False))
             self._thread.join()
 
-    def frame(self, png: bytes | None) -> None:
+    def frame(self, png: bytes | CanvasPicture | None) -> None:
         """Add a frame; None: the same picture as the frame before, at next to no cost.
 
         Raises:
@@ -316,7 +317,7 @@ class Encoding:
         if self._error is not None:
             raise self._error
 
-    def _put(self, item: bytes | _End | None) -> None:
+    def _put(self, item: bytes | CanvasPicture | _End | None) -> None:
         # an encoder that has failed takes nothing any more
         while self._thread.is_alive():
             try:

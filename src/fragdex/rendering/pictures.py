@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fragdex.errors import PageFailed
 from fragdex.rendering import bt2020_pq
+from fragdex.rendering.browser.canvas import CanvasPicture
 from fragdex.rendering.browser.model import PageView
 from fragdex.rendering.outputs import Still
 from fragdex.rendering.png import PNGReader
@@ -122,8 +123,8 @@ class Pictures:
         self._is_pq = is_pq
         self._graphs: dict[str, Any] = {}
 
-    def picture(self, png: bytes, number: int = 0) -> Any:
-        """The picture of a PNG, in the pixel format; as `decoded`."""
+    def picture(self, png: bytes | CanvasPicture, number: int = 0) -> Any:
+        """The picture of a PNG, or of a canvas, in the pixel format; as `decoded`."""
         picture = self.decoded(png, number)
         if self._is_pq:
             return self._in_pq(picture)
@@ -180,8 +181,8 @@ class Pictures:
             self._graphs[name] = source, filters[-1], graph
         return self._graphs[name][:2]
 
-    def decoded(self, png: bytes, number: int = 0) -> Any:
-        """The picture of a PNG, in RGB or RGBA: what the view keeps of it. Valid until the next.
+    def decoded(self, png: bytes | CanvasPicture, number: int = 0) -> Any:
+        """The picture of a PNG, or of a canvas, in RGB or RGBA: what the view keeps of it. Valid until the next.
 
         Args:
             number: of the frame, where lines below it hold one.
@@ -190,8 +191,9 @@ class Pictures:
             ValueError: it is not a PNG, or of another size.
             PageFailed: it is another frame.
         """
-        picture = self._reader.decoded(png)
-        if picture is None:
+        if isinstance(png, CanvasPicture):
+            picture = self._of_canvas(png)
+        elif (picture := self._reader.decoded(png)) is None:
             picture = self._decoded_by_ffmpeg(png)
         if self._lines:
             picture = without_line(picture, self._lines, number)
@@ -199,6 +201,13 @@ class Pictures:
             left, top, width, height = self._crop
             picture = picture_of(pixels_of(picture)[top : top + height, left : left + width])
         return picture
+
+    def _of_canvas(self, canvas: CanvasPicture) -> Any:
+        import numpy as np
+
+        rows = np.frombuffer(canvas.data, np.uint8).reshape(canvas.height, canvas.width, 4)
+        picture = self._av.VideoFrame.from_ndarray(rows, format=canvas.order)
+        return self._reformatter.reformat(picture, format="rgb24", threads=1)
 
     def _decoded_by_ffmpeg(self, png: bytes) -> Any:
         if self._decoder is None:
@@ -218,6 +227,15 @@ class Pictures:
             sizes = [(frame.width, frame.height) for frame in frames]
             raise ValueError(f"the browser gave pictures of {sizes}, not {self._size}")
         return frames[0]
+
+
+def shows_canvas(view: PageView, shown: bytes | CanvasPicture, canvas: CanvasPicture) -> bool:
+    """Whether a picture of a view, not cropped, is that of a canvas, to the bit."""
+    import numpy as np
+
+    pictures = Pictures(replace(view, crop=None))
+    one = pixels_of(pictures.decoded(shown)).copy()
+    return bool(np.array_equal(one[..., :3], pixels_of(pictures.decoded(canvas))))
 
 
 def _in_bt709(reformatter: Any, picture: Any, pixel_format: str) -> Any:

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from fragdex.errors import BrowserGone
+from fragdex.rendering.browser.canvas import CanvasDiffers, CanvasPicture
 from fragdex.rendering.browser.model import Limits, PageFacts, PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.encode import Encoding
 from fragdex.rendering.messages import SliceMade
 from fragdex.rendering.outputs import Film, Still
 from fragdex.rendering.page_media.strips import SoundStrip
-from fragdex.rendering.pictures import Pictures, encode_still, rows_of_line
+from fragdex.rendering.pictures import Pictures, encode_still, rows_of_line, shows_canvas
 from fragdex.rendering.plan import OneBrowserNeeded
 from fragdex.rendering.site import Outside, Site
 
@@ -49,11 +50,12 @@ class Slicer:
         sandbox: whether Chromium's own sandbox is tried.
         missing: walls that do not stand around this process, as its renders say.
         watched: as of `Stage`.
+        reads_canvas: whether pages of one canvas are read instead of pictured; they look the same.
     """
 
     def __init__(
         self, site: Site, *, outside: Outside, limits: Limits, sandbox: bool,
-        missing: Sequence[str], watched: bool = False,
+        missing: Sequence[str], watched: bool = False, reads_canvas: bool = True,
     ) -> None:  # fmt: skip
         self._site, self._outside, self._limits = site, outside, limits
         self._sandbox, self._missing, self._watched = sandbox, missing, watched
@@ -62,7 +64,8 @@ class Slicer:
         self._view: PageView | None = None
         self._at = 0  # the next frame of the stage
         self._skipped = False  # whether earlier frames of the video were not drawn
-        self._shown: bytes | None = None  # the last picture of the stage
+        self._shown: bytes | CanvasPicture | None = None  # the last picture of the stage
+        self._reads_canvas = reads_canvas
 
     def look(self, view: PageView) -> PageFacts:
         """The page's description of itself, seen through a view."""
@@ -93,6 +96,17 @@ class Slicer:
             PageFailed, BrowserGone, EngineUnavailable, TooLarge: as of `Stage`.
             OneBrowserNeeded: frames were skipped, and the page is one that needs them.
         """
+        try:
+            return self._draw(view, frames, path, still, progress, film, all_drawn, ahead)
+        except CanvasDiffers:
+            self.close()
+            self._reads_canvas = False
+            return self._draw(view, frames, path, still, progress, film, all_drawn, ahead)
+
+    def _draw(
+        self, view: PageView, frames: range, path: Path, still: Still | None, progress: Progress,
+        film: Film, all_drawn: bool, ahead: int,
+    ) -> SliceMade:  # fmt: skip
         clock = _Clock()
         if film.is_sound:
             return self._sound_alone(view, frames, path, progress, clock)
@@ -180,15 +194,19 @@ class Slicer:
         stage.begin(range(self._at, frames.stop + ahead), frames)
         return stage
 
-    def _next(self, stage: Stage) -> bytes | None:
-        """Draw the next frame; its picture, None where it is that of the frame before."""
-        picture = stage.frame(self._at)
+    def _next(self, stage: Stage, *, pixels: bool = False) -> bytes | CanvasPicture | None:
+        """Draw the next frame; its picture, None where it is that of the frame before.
+
+        Args:
+            pixels: as of `Stage.frame`.
+        """
+        picture = stage.picture(self._at, pixels=pixels and self._reads_canvas)
         self._check(stage)
         self._at += 1
         if picture is None or picture == self._shown:
             return None
-        self._shown = picture
-        return picture
+        before, self._shown = self._shown, picture
+        return None if _is_same(stage.view, before, picture) else picture
 
     def _check(self, stage: Stage) -> None:
         if self._skipped and stage.notes.keeps:
@@ -220,7 +238,8 @@ class Slicer:
         looks = max(1, round(_LOOK_SECONDS * view.fps))
         with Encoding(path, view, film, number) as encoding:
             for i in frames:
-                picture = self._next(stage)
+                # pictures are compared where slices meet
+                picture = self._next(stage, pixels=i != frames.stop - 1)
                 if picture is None:
                     unchanged += 1
                     # a file begins with a picture, though the stage has shown it already
@@ -237,7 +256,7 @@ class Slicer:
 
     def _still(self, stage: Stage, path: Path, still: Still, clock: _Clock) -> None:
         picture = self._next(stage) or self._shown
-        if picture is None:
+        if not isinstance(picture, bytes):
             raise BrowserGone("the browser gave no picture")
         stage.note_looks()
         clock.lap("capture")
@@ -307,6 +326,17 @@ class Slicer:
             unchanged=unchanged,
             is_asked=stage.facts.is_asked,
         )
+
+
+def _is_same(
+    view: PageView, before: bytes | CanvasPicture | None, picture: bytes | CanvasPicture
+) -> bool:
+    """Whether a picture and the pixels of a canvas are the same."""
+    if isinstance(picture, CanvasPicture) and isinstance(before, bytes):
+        return shows_canvas(view, before, picture)
+    if isinstance(before, CanvasPicture) and isinstance(picture, bytes):
+        return shows_canvas(view, picture, before)
+    return False
 
 
 class _Player:

@@ -463,6 +463,7 @@ class Running:
     ) -> None:  # fmt: skip
         self._limits, self._notes, self._shares_memory = limits, notes, shares_memory
         self._new_target: Callable[[str, bool], None] = lambda _session, _is_worker: None
+        self._own_workers: dict[str, Callable[[str], None]] = {}
         self._crash: str | None = None
         self._checked = self._relieved = self._disk_checked = 0.0
         self._cpu_at_start = 0.0, 0.0
@@ -560,6 +561,15 @@ class Running:
         """
         self._new_target = watch
 
+    @property
+    def folder(self) -> Path:
+        """Where the browser keeps what it writes."""
+        return self._chromium.folder
+
+    def own_worker(self, url: str, began: Callable[[str], None]) -> None:
+        """Have a worker that we start not taken for one of the page; `began` gets its session."""
+        self._own_workers[url] = began
+
     def check(self) -> bool:
         """Raise what has gone wrong meanwhile; cheap, may be called for each frame.
 
@@ -656,6 +666,10 @@ class Running:
                 self._notes.say("refused", f"a window for {target['url'] or 'about:blank'}")
                 self.pipe.post("Target.closeTarget", targetId=target["targetId"])
             return
-        self._attach_to_targets_of(session)
-        self._new_target(session, target["type"] == "worker")
+        own = self._own_workers.pop(target["url"], None)
+        if own is not None:
+            own(session)
+        else:
+            self._attach_to_targets_of(session)
+            self._new_target(session, target["type"] == "worker")
         self.pipe.post("Runtime.runIfWaitingForDebugger", session)

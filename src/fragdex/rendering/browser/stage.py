@@ -8,11 +8,13 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from fragdex.errors import BrowserGone, PageFailed
 from fragdex.rendering.browser.animated import ANIMATED, CSS_CHANCE
+from fragdex.rendering.browser.canvas import CanvasPicture, CanvasReader
 from fragdex.rendering.browser.clocks import (
     BRIDGE,
     FACTS,
@@ -41,7 +43,7 @@ from fragdex.rendering.browser.requests import (
 )
 from fragdex.rendering.browser.stopwatch import Stopwatch
 from fragdex.rendering.browser.worker_clocks import WithTransitions, WithWorkers
-from fragdex.rendering.pictures import LINE
+from fragdex.rendering.pictures import LINE, shows_canvas
 from fragdex.rendering.site import DATA, NOTHING, ORIGIN, Outside, Site
 
 if TYPE_CHECKING:
@@ -253,6 +255,7 @@ class Stage:
         self._media, self._limits = media, limits
         self._seeks = self._closed = False
         self._drawn = False
+        self._canvas: CanvasReader | None = None
         self._watched, self._beside = watched, 0
         index, self._data = site.read(_ANY_INDEX), site.read(DATA)
         if index is None:
@@ -271,13 +274,17 @@ class Stage:
             self._door.media = media
             self._console = Console(self._pipe, self.notes)
             with understood():
-                self._clock: Clock = self._prepare()
+                self._clock = self._prepare()
                 self._waiting = Waiting(
                     self._pipe, self._session, self._clock, limits, self._running.check,
                     self._pending,
                 )  # fmt: skip
                 self._bridge = Bridge(self._waiting, view, limits, self.notes)
                 self._load()
+                self._canvas = CanvasReader(
+                    self._clock, self._running, view, str(self._door.main_frame), self._is_alone,
+                    partial(shows_canvas, view),
+                )  # fmt: skip
                 self.facts: PageFacts = self._ask()
         except BaseException as error:
             self.close()
@@ -421,15 +428,41 @@ class Stage:
 
     def frame(self, i: int) -> bytes | None:
         """Frame i as PNG; None where it is the same picture as the last one given."""
+        picture = self.picture(i, pixels=False)
+        assert not isinstance(picture, CanvasPicture)
+        return picture
+
+    def picture(self, i: int, *, pixels: bool = True) -> bytes | CanvasPicture | None:
+        """Frame i as PNG, or as pixels; None where it is the same as the last one given.
+
+        Args:
+            pixels: whether it may be the pixels of a canvas that is all of the page. The next
+                picture may be the same then, and is not None for that.
+
+        Raises:
+            CanvasDiffers: such pixels were not what the page showed.
+        """
         begun = self._bridge.frames
         if begun is not None:
             return self._rendered_frame(i, begun)
         with understood():
             self._reach(i, drawing=True)
-            picture = self._clock.capture(needed=not self._drawn)
+            picture = self._canvas.capture(not self._drawn, pixels)
         self._watch()
         self._drawn = True
         return picture
+
+    @property
+    def canvas_frames(self) -> int:
+        """Of how many frames the pixels of a canvas were given."""
+        return self._canvas.frames
+
+    def _is_alone(self) -> bool:
+        """Whether nothing changes the page's pictures in a frame of its own."""
+        console = self._console
+        return not (
+            self._clock.has_workers or console.given_canvases or console.has_transitions
+        )
 
     def _rendered_frame(self, i: int, begun: range) -> bytes | None:
         with self._telling():
@@ -522,11 +555,13 @@ class Stage:
         """End the browser and all of its processes."""
         if not self._closed:
             self._closed = True
+            if self._canvas is not None:
+                self._canvas.close()
             if self._media is not None:
                 self._media.close()
             self._running.close()
 
-    def _prepare(self) -> Clock:
+    def _prepare(self) -> WithWorkers:
         """Everything that must hold before the page is requested."""
         pipe, session, view = self._pipe, self._session, self.view
         own: Clock = InjectedClock(pipe, session, view)

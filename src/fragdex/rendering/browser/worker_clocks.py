@@ -158,6 +158,11 @@ class WithWorkers:
         self._zero_us: int | None = None
         pipe.on("Target.detachedFromTarget", self._gone)
 
+    @property
+    def has_workers(self) -> bool:
+        """Whether the page has any."""
+        return bool(self._workers)
+
     def add(self, session: str) -> None:
         """Take a worker that has not begun yet."""
         for source in (*self._scripts, sources(self._view), script(WORKER)):
