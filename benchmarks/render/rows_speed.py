@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from hyperframes import Hyperframes
@@ -25,7 +27,7 @@ from measure import (
 )
 from rounds import in_turns
 from surroundings import browser
-from watch import Cost
+from watch import Cost, watched
 
 from fragdex.indexing import native
 from fragdex.rendering.browser.model import PageView
@@ -33,13 +35,16 @@ from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.pictures import Pictures
 from fragdex.rendering.site import Page
 
-__all__ = ["against_hyperframes", "against_peer", "memory", "pictures", "start", "two_workers"]
+__all__ = [
+    "against_hyperframes", "against_peer", "canvas", "memory", "pictures", "start", "two_workers",
+]  # fmt: skip
 
 # Heavy frames take a tenth of a second: fewer of them tell as much.
 SECONDS = {"simple": 10, "heavy": 4, "slides": 10}
 FACTORS = {"simple": 3.0, "heavy": 2.2, "slides": 12.0}
 HYPERFRAMES_FACTOR = 4.0
 OF_CEILING = 0.9
+CANVAS_FACTOR = 3.0
 PICTURE_FACTORS = {"simple": 3.5, "heavy": 1.8}
 WORK = {
     "simple": "the simple page, {} s",
@@ -200,6 +205,33 @@ def _ffmpeg_alone() -> Iterator[None]:
         yield
     finally:
         native.compiled = compiled
+
+
+def canvas(setting: Setting) -> Measured:
+    """Pages that are one canvas: read, beside the same pages pictured, equal to the byte."""
+    row = Row("canvas", "pages of one canvas, read and pictured")
+    frames = 60 if setting.quick else 240
+    amounts: dict[str, Amount] = {}
+    for page in ("canvas", "webgl"):
+        files = {way: setting.folder / f"{page}-{way}.mp4" for way in ("read", "pictured")}
+
+        def render(way: str, page: str = page, files: Any = files) -> Cost:
+            path = PAGES / f"{page}.html"
+            child = Path(__file__).with_name("canvas_child.py")
+            return watched([sys.executable, *map(str, (child, path, frames, files[way], way))])
+
+        times = alternate(
+            setting, {f"{page}, {way}": lambda r=render, w=way: r(w) for way in files}, {}
+        )
+        assert files["read"].read_bytes() == files["pictured"].read_bytes()
+        reached = compared(times, f"{page}, pictured, processor", f"{page}, read, processor")
+        row.wants.append(
+            Want(f"{page}: ≥ {CANVAS_FACTOR:g} × less processor time", reached, CANVAS_FACTOR,
+                 at_most=False)
+        )  # fmt: skip
+        amounts |= times
+    row.facts["notes"] = ["both ways give the same file, byte for byte"]
+    return row, amounts
 
 
 def start(setting: Setting) -> Measured:

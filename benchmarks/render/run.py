@@ -44,6 +44,7 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "accuracy": rows_truth.accuracy,
     "sync": rows_truth.sync,
     "pictures": rows_speed.pictures,
+    "canvas": rows_speed.canvas,
     "start": rows_speed.start,
     "memory": rows_speed.memory,
     "asked": rows_asked.asked,

@@ -182,7 +182,9 @@ class Pictures:
         return self._graphs[name][:2]
 
     def decoded(self, png: bytes | CanvasPicture, number: int = 0) -> Any:
-        """The picture of a PNG, or of a canvas, in RGB or RGBA: what the view keeps of it. Valid until the next.
+        """The picture of a PNG or of a canvas, in RGB or RGBA: what the view keeps of it.
+
+        Valid until the next.
 
         Args:
             number: of the frame, where lines below it hold one.

@@ -215,6 +215,8 @@ class Slicer:
     def _digest(self, stage: Stage) -> str:
         """SHA-256 of the last picture."""
         if stage.begun is None:
+            # where slices meet, none is that of a canvas
+            assert not isinstance(self._shown, CanvasPicture)
             return hashlib.sha256(self._shown or b"").hexdigest()
         # the line below it is another one in each slice
         return hashlib.sha256(self._pixels(stage).tobytes()).hexdigest()

@@ -32,6 +32,12 @@ def test_a_text_may_be_utf_16():
     assert pipe.from_cbor(message) == {"v": "é🍏"}
 
 
+def test_a_text_of_the_page_may_be_none():
+    """Bodies of requests are told as texts, whatever is in them."""
+    message = bytes.fromhex("d8185a 00000008 bf 61 76 63 61ff62 ff".replace(" ", ""))
+    assert pipe.from_cbor(message) == {"v": "a\ufffdb"}
+
+
 def test_messages_say_how_long_they_are():
     message = pipe.to_cbor({"id": 1})
     assert pipe.HEADER_BYTES + pipe.length_of(message) == len(message)

@@ -513,6 +513,13 @@ def test_thousands_of_frames_and_elements_are_rendered_or_fail():
 # ---- pages that are broken, or talk too much ------------------------------------------------
 
 
+def test_a_request_whose_body_is_no_text_is_blocked_and_listed():
+    """It ended the browser."""
+    script = "fetch('/x', { method: 'POST', body: new Uint8Array([255, 200, 0]) }).catch(() => {})"
+    notes = rendered(f"{HEAD}<script>{script}</script>")
+    assert [one.reason for one in notes.blocked] == ["POST: pages may only read"]
+
+
 def test_dialogs_are_dismissed_and_listed():
     notes = rendered(
         """<script>alert("hello"); document.title = `${confirm("really?")} ${prompt("name?")}`;

@@ -14,10 +14,12 @@ and while the page's clock stands: nothing can change between the look and the p
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -79,6 +81,8 @@ _PLAIN_CANVAS: Final = _PLAIN | {
     "padding-right": "0px",
     "padding-top": "0px",
 }
+# … and boxes without an area.
+_PLAIN_EMPTY: Final = _PLAIN | {"box-shadow": "none"}
 _DISPLAYS: Final = ("block", "flex", "flow-root", "grid", "inline", "inline-block")
 _OVERFLOWS: Final = ("visible", "hidden", "clip")
 # Pictures that may move by themselves, and painters of the page's own.
@@ -88,6 +92,8 @@ _OPAQUE: Final = ("BGRX", "RGBX")
 _MOST_BYTES: Final = 4 * 3840 * 2160
 # Pictures that were not as the pixels say, or changes of the page, until it is not tried any more.
 _MOST_CHECKS: Final = 12
+# So many frames that are the same are a slide.
+_UNCHANGED: Final = 3
 _PATIENCE_SECONDS: Final = 3.0
 _MARK_BYTES: Final = 32
 
@@ -143,12 +149,16 @@ def canvas_of(snapshot: dict[str, Any], view: PageView) -> int | None:
             text = layout["text"][at]
             if text >= 0 and strings[text].strip():
                 return None
-        elif node not in within:
-            return None
         elif name != "#document":
             styles = dict(zip(snapshot["names"], layout["styles"][at], strict=True))
             values = {key: strings[value] for key, value in styles.items()}
-            if not _is_plain(values, _PLAIN_CANVAS if node == canvas else _PLAIN):
+            wanted = _PLAIN_CANVAS if node == canvas else _PLAIN
+            if node not in within:
+                _, _, width, height = layout["bounds"][at]
+                wanted = _PLAIN_EMPTY
+                if width and height:
+                    return None
+            if not _is_plain(values, wanted):
                 return None
     if layout["bounds"][shown.index(canvas)] != [0, 0, view.width, view.height]:
         return None
@@ -204,8 +214,14 @@ class CanvasReader:
         self._fd = -1
         self._verified: dict[str, Any] | None = None
         """What the page was like when a full picture was equal to the pixels."""
+        self._seen: dict[str, Any] = {}
+        self._stays = False
+        """Whether what is drawn on the canvas stays when it is presented."""
+        self._is_candidate = False
         self._looks = self._checks = self._number = 0
-        self._gave_pixels = False
+        self._last: CanvasPicture | None = None
+        """The last picture, where it was given as pixels."""
+        self._unchanged = 0
         self.frames = 0
         """Of how many frames the pixels were given."""
 
@@ -219,111 +235,148 @@ class CanvasReader:
             CanvasDiffers: frames before it may be wrong.
         """
         if not self._wants(pixels):
-            return self._capture(needed)
+            png = self._capture(needed)
+            if pixels and not self._is_off:
+                self._look()
+            return png
         self._clock.pass_by()
-        snapshot, picture = self._read()
+        picture, is_known = self._read()
         if picture is None:
             self._checks += 1
             return self._capture(needed=True)
-        is_known = snapshot == self._verified
         if pixels and is_known:
-            # presented as any frame is: what is drawn next may begin from an empty canvas
-            self._clock.show()
-            self._gave_pixels = True
-            self.frames += 1
-            return picture
+            if not self._stays:
+                # presented as any frame is: what is drawn next begins from an empty canvas
+                self._clock.show()
+            self._checks = max(0, self._checks - 1)
+            return self._given(picture)
         png = self._capture(needed=True)
         assert png is not None
-        if not self._same(png, picture):
-            if is_known:
-                raise CanvasDiffers
+        if self._same(png, picture):
+            self._know()
+        elif is_known:
+            raise CanvasDiffers
+        else:
             self._verified = None
             self._checks += 1
-        elif not is_known:
-            self._checks += self._verified is not None
-            self._verified = snapshot
         return png
+
+    def _given(self, picture: CanvasPicture) -> CanvasPicture | None:
+        if picture == self._last:
+            self._unchanged += 1
+            return None
+        self._last, self._unchanged = picture, 0
+        self.frames += 1
+        return picture
 
     def _capture(self, needed: bool) -> bytes | None:
         # the clock knows nothing of the pixels that were given since its last picture
-        gave, self._gave_pixels = self._gave_pixels, False
-        return self._clock.capture(needed or gave)
+        given, self._last = self._last, None
+        png = self._clock.capture(needed or given is not None)
+        if given is None and png is not None:
+            self._unchanged = 0
+        return png
 
     def _wants(self, pixels: bool) -> bool:
-        """Whether this frame is tried; ordinary pages are looked at in frames 1, 2, 4, 8, …"""
+        """Whether this frame is tried; those where slices meet are compared."""
         if self._is_off:
             return False
         if self._checks > _MOST_CHECKS or not self._is_alone():
             self._turn_off()
             return False
-        if self._verified is not None:
-            return True
-        if not pixels:
+        if self._unchanged >= _UNCHANGED and pixels:
+            # a frame that is not drawn costs less than one that is read
             return False
+        return self._is_candidate and (pixels or self._verified is not None)
+
+    def _look(self) -> None:
+        """Look after frames 1, 2, 4, 8 and so on of a page whether the next one is tried.
+
+        After a frame, whose styles are settled: before it, a look would settle them too early.
+        """
         self._looks += 1
         if self._looks & (self._looks - 1):
-            return False
+            return
         try:
-            return self._prepared()
+            self._is_candidate = self._is_likely() and self._canvas_of() is not None
         except ProtocolError:
             self._turn_off()
-            return False
 
-    def _prepared(self) -> bool:
+    def _is_likely(self) -> bool:
         if not self._world:
-            answer = self._pipe.call(
-                "Page.createIsolatedWorld", self._session, frameId=self._frame
-            )
+            answer = self._pipe.call("Page.createIsolatedWorld", self._session, frameId=self._frame)
             self._world = answer["executionContextId"]
-            reader = self._in_world(script(CANVAS))
+            reader = self._pipe.call(
+                "Runtime.evaluate", self._session, expression=script(CANVAS), contextId=self._world
+            )
             self._reader = reader["result"]["objectId"]
-            styles = "[...getComputedStyle(document.documentElement)]"
-            self._names = self._in_world(styles, returnByValue=True)["result"]["value"]
+            self._names = self._call("function() { return this.names; }")
         return bool(self._call("function() { return this.isLikely(); }"))
 
-    def _read(self) -> tuple[dict[str, Any], CanvasPicture | None]:
-        """What the page is like, and the pixels of its canvas if it is one."""
-        snapshot: dict[str, Any] = {}
+    def _canvas_of(self) -> int | None:
+        return canvas_of(self._snapshot(self._names) | {"names": self._names}, self._view)
+
+    def _read(self) -> tuple[CanvasPicture | None, bool]:
+        """The pixels of the canvas if the page is one; whether all else is as it was compared."""
         try:
-            snapshot = self._pipe.call(
-                "DOMSnapshot.captureSnapshot", self._session, computedStyles=self._names,
-                includePaintOrder=True,
-            )  # fmt: skip
-            if snapshot != self._verified:
-                node = canvas_of(snapshot | {"names": self._names}, self._view)
-                if node is None:
-                    return snapshot, None
-                answer = self._pipe.call(
-                    "DOM.resolveNode", self._session, backendNodeId=node,
-                    executionContextId=self._world,
-                )  # fmt: skip
-                self._canvas = answer["object"]["objectId"]
+            self._seen = self._snapshot([])
+            if self._seen == self._verified:
+                picture, is_known = self._pixels()
+                if is_known:
+                    return picture, True
+            node = self._canvas_of()
+            if node is None:
+                self._is_candidate, self._looks = False, 0
+                return None, False
+            answer = self._pipe.call(
+                "DOM.resolveNode", self._session, backendNodeId=node, executionContextId=self._world
+            )
+            self._canvas = answer["object"]["objectId"]
             if self._worker is None and not self._start():
                 self._turn_off()
-                return snapshot, None
-            return snapshot, self._pixels()
+                return None, False
+            return self._pixels()[0], False
         except ProtocolError:
             self._turn_off()
-            return snapshot, None
+            return None, False
 
-    def _pixels(self) -> CanvasPicture | None:
+    def _snapshot(self, names: list[str]) -> dict[str, Any]:
+        return self._pipe.call(
+            "DOMSnapshot.captureSnapshot", self._session, computedStyles=names,
+            includePaintOrder=True,
+        )  # fmt: skip
+
+    def _know(self) -> None:
+        """A full picture was equal to the pixels."""
+        self._checks += self._seen != self._verified and self._verified is not None
+        self._verified = self._seen
+        with contextlib.suppress(ProtocolError):
+            self._stays = bool(self._of_canvas("know")["result"].get("value"))
+
+    def _pixels(self) -> tuple[CanvasPicture | None, bool]:
         self._number += 1
         size = 4 * self._width * self._height
-        read = "function(...given) { return this.read(...given); }"
-        given = [self._number, self._width, self._height]
-        form = self._awaited(
-            self._pipe.send(
-                "Runtime.callFunctionOn", self._session, objectId=self._reader,
-                functionDeclaration=read, awaitPromise=True, returnByValue=True,
-                arguments=[{"objectId": self._canvas}, *({"value": one} for one in given)],
-            )
-        )  # fmt: skip
-        if form is None or not self._of_worker(f"until({self._number})"):
-            return None
+        read = self._send_of_canvas("read", self._number, self._width, self._height)
+        told = self._awaited(read)
+        if told is None or not self._of_worker(f"until({self._number})"):
+            return None, False
+        form, is_known = told
         data = os.pread(self._fd, size, 0)
-        if len(data) != size or not (form in _OPAQUE or _is_opaque(data)):
-            return None
-        return CanvasPicture(self._width, self._height, _ORDERS[form], data)
+        is_whole = len(data) == size and (form in _OPAQUE or _is_opaque(data))
+        if not is_whole or (not self._stays and not _is_drawn(data)):
+            return None, is_known
+        return CanvasPicture(self._width, self._height, _ORDERS[form], data), is_known
+
+    def _of_canvas(self, name: str) -> dict[str, Any]:
+        return self._pipe.answer(self._send_of_canvas(name), name)
+
+    def _send_of_canvas(self, name: str, *given: int) -> int:
+        function = f"function(...given) {{ return this.{name}(...given); }}"
+        return self._pipe.send(
+            "Runtime.callFunctionOn", self._session, objectId=self._reader, awaitPromise=True,
+            functionDeclaration=function, returnByValue=True,
+            arguments=[{"objectId": self._canvas}, *({"value": one} for one in given)],
+        )  # fmt: skip
 
     def _start(self) -> bool:
         """Start the worker, and open its file; whether that went well."""
@@ -339,6 +392,7 @@ class CanvasReader:
         path = _file_of(self._running.folder, mark, size) if begun else None
         if path is not None:
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._running.on_close(partial(os.close, self._fd))
         hidden = self._of_worker("hide().then(() => true)")
         return self._fd >= 0 and bool(hidden) and os.fstat(self._fd).st_nlink == 0
 
@@ -370,20 +424,9 @@ class CanvasReader:
         )  # fmt: skip
         return None if "exceptionDetails" in answer else answer["result"].get("value")
 
-    def _in_world(self, expression: str, **how: Any) -> dict[str, Any]:
-        return self._pipe.call(
-            "Runtime.evaluate", self._session, expression=expression, contextId=self._world, **how
-        )
-
     def _turn_off(self) -> None:
         """Take pictures as of any other page from now on."""
         self._is_off, self._verified = True, None
-
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
 
 def _is_opaque(data: bytes) -> bool:
@@ -391,6 +434,13 @@ def _is_opaque(data: bytes) -> bool:
     import numpy as np
 
     return bool(np.bitwise_and.reduce(np.frombuffer(data, "<u4")) >> 24 == 0xFF)
+
+
+def _is_drawn(data: bytes) -> bool:
+    """Whether anything is not black: a canvas is, once presented, until it is drawn on again."""
+    import numpy as np
+
+    return bool(np.bitwise_or.reduce(np.frombuffer(data, "<u4")) & 0xFFFFFF)
 
 
 def _file_of(folder: Path, mark: str, size: int) -> Path | None:

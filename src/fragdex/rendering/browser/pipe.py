@@ -148,7 +148,7 @@ def _parsed(message: memoryview) -> Any:
             if kind in (_BYTES, _TEXT):
                 data = bytes(message[at : at + number])
                 at += number
-                value = data if is_bytes else data.decode(_ENCODINGS[kind], "surrogatepass")
+                value = data if is_bytes else _text(data, kind)
                 if at > len(message):
                     raise IndexError
             else:
@@ -156,6 +156,14 @@ def _parsed(message: memoryview) -> Any:
         items.append(value)
     (value,) = whole
     return value
+
+
+def _text(data: bytes, kind: int) -> str:
+    try:
+        return data.decode(_ENCODINGS[kind], "surrogatepass")
+    except UnicodeDecodeError:
+        # the body of a page's request, which need not be text, is told as one
+        return data.decode(_ENCODINGS[kind], "replace")
 
 
 Handler = Callable[[dict[str, Any], str | None], None]

@@ -464,6 +464,7 @@ class Running:
         self._limits, self._notes, self._shares_memory = limits, notes, shares_memory
         self._new_target: Callable[[str, bool], None] = lambda _session, _is_worker: None
         self._own_workers: dict[str, Callable[[str], None]] = {}
+        self._closing: list[Callable[[], None]] = []
         self._crash: str | None = None
         self._checked = self._relieved = self._disk_checked = 0.0
         self._cpu_at_start = 0.0, 0.0
@@ -570,6 +571,10 @@ class Running:
         """Have a worker that we start not taken for one of the page; `began` gets its session."""
         self._own_workers[url] = began
 
+    def on_close(self, call: Callable[[], None]) -> None:
+        """Have something called when the browser is ended."""
+        self._closing.append(call)
+
     def check(self) -> bool:
         """Raise what has gone wrong meanwhile; cheap, may be called for each frame.
 
@@ -594,6 +599,8 @@ class Running:
         """End it."""
         self.pipe.close()
         self._chromium.end()
+        while self._closing:
+            self._closing.pop()()
 
     def _wait(self, began: float, seconds: float) -> None:
         """Called while the browser is silent."""

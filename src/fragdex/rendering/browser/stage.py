@@ -255,7 +255,6 @@ class Stage:
         self._media, self._limits = media, limits
         self._seeks = self._closed = False
         self._drawn = False
-        self._canvas: CanvasReader | None = None
         self._watched, self._beside = watched, 0
         index, self._data = site.read(_ANY_INDEX), site.read(DATA)
         if index is None:
@@ -280,11 +279,11 @@ class Stage:
                     self._pending,
                 )  # fmt: skip
                 self._bridge = Bridge(self._waiting, view, limits, self.notes)
-                self._load()
                 self._canvas = CanvasReader(
                     self._clock, self._running, view, str(self._door.main_frame), self._is_alone,
                     partial(shows_canvas, view),
                 )  # fmt: skip
+                self._load()
                 self.facts: PageFacts = self._ask()
         except BaseException as error:
             self.close()
@@ -460,9 +459,7 @@ class Stage:
     def _is_alone(self) -> bool:
         """Whether nothing changes the page's pictures in a frame of its own."""
         console = self._console
-        return not (
-            self._clock.has_workers or console.given_canvases or console.has_transitions
-        )
+        return not (self._clock.has_workers or console.given_canvases or console.has_transitions)
 
     def _rendered_frame(self, i: int, begun: range) -> bytes | None:
         with self._telling():
@@ -555,8 +552,6 @@ class Stage:
         """End the browser and all of its processes."""
         if not self._closed:
             self._closed = True
-            if self._canvas is not None:
-                self._canvas.close()
             if self._media is not None:
                 self._media.close()
             self._running.close()
