@@ -36,8 +36,6 @@ from rendering.pages import looking
 __all__ = ["again", "pages"]
 
 _SMALL = RenderSpec(320, 180, Fraction(30), 1000, film=Film("mkv", codec="ffv1"))
-# 10 frames and 100 pixels a second
-_LANES = moments.WANTED
 _AGAIN = ((1, False), (3, False), (7, True), (3, True), (1, True))
 """Slices of each run, and whether the processors are taken meanwhile."""
 _QUICK_AGAIN = ((1, False), (3, True))
@@ -147,15 +145,12 @@ def _missing() -> list[str]:
 
 def _pages(setting: Setting) -> Mapping[str, _Page]:
     """All of them, or a few."""
-    groups = (moments.TWEENS, moments.COMPONENTS, moments.CANVASES, moments.OWN)
     by_name = {
-        ", ".join(names): _Page(Lanes(*names), _LANES, _of_lanes(names))
-        for names in groups
-        if LIBRARIES.exists() or names is moments.OWN
+        ", ".join(names): _of_lanes(names)
+        for kind, names in moments.BATCHES.items()
+        if LIBRARIES.exists() or kind == "own"
     }
-    by_name["view-transition"] = _Page(
-        Lanes("view-transition"), _LANES, _of_lanes(["view-transition"])
-    )
+    by_name["view-transition"] = _of_lanes(["view-transition"])
     by_name |= {name: _Page(looking.Moving(name), _SMALL, _of_square) for name in looking.MOVING}
     by_name |= {
         f"stateful {name}": _Page(
@@ -168,11 +163,11 @@ def _pages(setting: Setting) -> Mapping[str, _Page]:
     return {name: by_name[name] for name in chosen}
 
 
-def _of_lanes(names: Any) -> Wrong:
+def _of_lanes(names: Any) -> _Page:
     def wrong(film: Path, _: Path) -> set[int]:
-        return {number for _, number, *_ in moments.wrong_frames(names, film)}
+        return {number for _, number, *_ in moments.wrong_frames(names, moments.pictures(film))}
 
-    return wrong
+    return _Page(Lanes(*names), moments.wanted(names), wrong)
 
 
 def _of_square(film: Path, alone: Path) -> set[int]:
