@@ -25,7 +25,7 @@
     isLikely: () => document.getElementsByTagName("canvas").length > 0 &&
       document.getElementsByTagName("*").length <= ELEMENTS &&
       document.documentElement.outerHTML.length <= CHARACTERS,
-    // Of an empty script: what the worker does is told it in a way of our own.
+    // Of an empty script: the worker's own comes another way.
     url: () => URL.createObjectURL(new Blob([], { type: "text/javascript" })),
     start: (url) => {
       worker = new Worker(url);

@@ -162,7 +162,7 @@ def _text(data: bytes, kind: int) -> str:
     try:
         return data.decode(_ENCODINGS[kind], "surrogatepass")
     except UnicodeDecodeError:
-        # the body of a page's request, which need not be text, is told as one
+        # the body of a page's request is reported as text, and need not be any
         return data.decode(_ENCODINGS[kind], "replace")
 
 
