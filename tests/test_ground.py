@@ -61,6 +61,7 @@ ROOMS = (
     "origin",
     "service",
     "client",
+    "agents",
     "cli",
     "__main__",
 )
@@ -105,6 +106,7 @@ ROOMS_OF_EXTRAS = {
     "serving": {"starlette", "uvicorn"},
     "origin": {"starlette"},
     "client": {"httpx", "httpx_sse", "msgspec"},
+    "agents": {"anyio", "mcp", "mcp_types", "pydantic"},
     "service": {
         "alembic",
         "anyio",

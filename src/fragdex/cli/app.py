@@ -110,6 +110,7 @@ COMMANDS: dict[str, Command] = {
     "origin": Command(
         "fragdex.cli.serve", "origin", "Serve a folder or bucket of MP4s as HLS, DASH and clips."
     ),
+    "mcp": Command("fragdex.cli.agents", "mcp", "Let agents look at videos and listen to them."),
     "view": Command(
         "fragdex.cli.view", "view", "Write a file in fragments, as a clip, or with its moov first."
     ),
@@ -224,7 +225,7 @@ SERVICE_GROUPS: dict[str, tuple[str, dict[str, Command]]] = {
 
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Indexes": ("index", "seek", "plan", "info", "dump", "plot", "verify", "md5", "manifest"),
-    "Files": ("extract", "remove", "view", "package", "origin", "repair", "compare"),
+    "Files": ("extract", "remove", "view", "package", "origin", "mcp", "repair", "compare"),
     "Pictures, sound, speech and pages": (
         "thumbnail", "storyboard", "peaks", "loudness", "transcribe", "render",
     ),
@@ -237,6 +238,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
 
 
 OTHER_WORDS: Final[dict[str, str]] = {
+    "agents": "mcp",
     "clip": "extract",
     "concat": "view",
     "convert": "view",

@@ -352,14 +352,14 @@ def origin(
         factory=True, workers=workers, log_level="warning", access_log=False,
         server_header=False, proxy_headers=False, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
-    with _listening(host, port) as listening:
-        where, number = listening.getsockname()[:2]
+    with listening(host, port) as accepting:
+        where, number = accepting.getsockname()[:2]
         url = f"http://{f'[{where}]' if ':' in where else where}:{number}/"
         print(json_line({"url": url}) if json else f"Serving {url}\n", end="", flush=True)
         if workers > 1:
-            Multiprocess(server, [listening]).run()
+            Multiprocess(server, [accepting]).run()
         else:
-            uvicorn.Server(server).run([listening])
+            uvicorn.Server(server).run([accepting])
     return 0
 
 
@@ -375,7 +375,12 @@ def _app(
     return Origin(Titles(root, segment_duration=seconds, **options), settings)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that accepts connections.
+
+    Raises:
+        typer.BadParameter: the port is taken, or the address is not of this machine.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
