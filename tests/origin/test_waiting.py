@@ -142,9 +142,13 @@ def test_the_end_wakes_all(path):
         quiet(path)
         for thread, _ in waiting_for:
             thread.join()
-        for _, (answer,) in waiting_for:
-            assert answer.text.rstrip().endswith("#EXT-X-ENDLIST")
-            assert "#EXT-X-PRELOAD-HINT" not in answer.text
+        # the last parts come first, and then that nothing comes after them
+        (last,), (ended,) = (answers for _, answers in waiting_for)
+        assert last.text + "#EXT-X-ENDLIST\n" == ended.text
+        assert reached(last.text) == (segment + 1, 0)
+        assert "#EXT-X-PRELOAD-HINT" not in ended.text
+        # who is far behind loads whole segments, and is told at once
+        assert client.get(f"{LIST}?_HLS_msn={segment - 2}&_HLS_part=0").text == ended.text
         # nobody who has the ended list asks for more, and nobody is refused
         assert client.get(addresses[1]).status_code == 200
 

@@ -473,7 +473,9 @@ class Origin:
             try:
                 asked = Directives.of(query) if address.file.endswith(".m3u8") else Directives()
                 if asked != Directives():
-                    view = film.package.reloaded(address.file, skip=asked.skip)
+                    view = film.package.reloaded(
+                        address.file, skip=asked.skip, segment=asked.segment
+                    )
                 else:
                     view = package_file(film.package, lambda: film.indexes[0], address.file)
             except KeyError as error:

@@ -87,6 +87,8 @@ async def wait_for(
         return not package.is_next_part(name) if parts is None else parts > 0 and not whole
 
     film = await until(is_there)
+    if asked is not None:
+        await asyncio.sleep(film.package.hold_back(name, asked.segment))
     return film, begun
 
 

@@ -268,24 +268,33 @@ class Package(Mapping[str, View]):
         raise KeyError(name)
 
     def _media_list(
-        self, one: Rendition, name: str, ahead: bool = False, skip: bool = False
+        self,
+        one: Rendition,
+        name: str,
+        ahead: bool = False,
+        skip: bool = False,
+        is_left_open: bool = False,
     ) -> View:
         from fragdex.packaging import playlists
 
         low, digest = self._low_latency, None
         if isinstance(one, Continued) and not skip:
             digest = one.kept.digest
-        write = partial(playlists.media, one, self.title, low, ahead, skip)
+        write = partial(playlists.media, one, self.title, low, ahead, skip, is_left_open)
         return self._text(HLS, name, write, digest)
 
-    def reloaded(self, name: str, *, skip: bool = False) -> View:
+    def reloaded(self, name: str, *, skip: bool = False, segment: int | None = None) -> View:
         """A media playlist as players get it who load it again while the title grows.
 
-        It names the parts of the segment that is not complete, and the one that comes next.
+        It names the parts of the segment that is not complete, and the one that comes next. Of a
+        title that has ended, it does not say so to who waited for one of the last two segments:
+        hls.js (1.7.4, `getFragmentAtPosition`) loads no more parts of a segment that it has begun
+        once a list says that nothing comes.
 
         Args:
             name: of the playlist.
             skip: without the segments that players have already.
+            segment: that is waited for.
 
         Raises:
             KeyError: the title has no such playlist.
@@ -293,7 +302,37 @@ class Package(Mapping[str, View]):
         one = self._renditions.get(name.removesuffix(".m3u8"))
         if one is None or one.name not in self._playlists:
             return self[name]
-        return self._media_list(one, f"{name} {skip}", ahead=True, skip=skip)
+        is_left_open = (
+            segment is not None
+            and self._ended_with(one, segment + 1)
+            and not self._ended_with(one, segment + 3)
+        )
+        kind = f"{name} {skip} {is_left_open}"
+        return self._media_list(one, kind, ahead=True, skip=skip, is_left_open=is_left_open)
+
+    def hold_back(self, name: str, segment: int | None) -> float:
+        """Seconds after which it is said that a title has ended to who waits for a segment.
+
+        0: it has not, or the playlist has the segment. So long a player that is in time may take
+        to load the last parts (PART-HOLD-BACK).
+
+        Raises:
+            KeyError: the title has no such playlist.
+        """
+        one = self._renditions.get(name.removesuffix(".m3u8"))
+        if segment is None or one is None or not self._ended_with(one, 0):
+            return 0.0
+        is_there = self._ended_with(one, segment + 1)
+        return 0.0 if is_there or one.promised is None else float(3 * one.promised.part)
+
+    def _ended_with(self, one: Rendition, count: int) -> bool:
+        """Whether a title that grew has ended, and its list names parts and so many segments."""
+        from fragdex.packaging import playlists
+
+        growth = self.title.growth
+        if growth is None or not growth.ended or not self._low_latency or one.parts is None:
+            return False
+        return playlists.progress(one, self.title)[0] >= count
 
     def progress(self, name: str) -> tuple[int, int] | None:
         """How many segments of a media playlist are complete, and parts of the one after them.

@@ -367,6 +367,7 @@ def media(
     low_latency: bool = False,
     ahead: bool = False,
     skip: bool = False,
+    is_left_open: bool = False,
 ) -> bytes:
     """The media playlist of a rendition (4.3.3), as UTF-8 text.
 
@@ -375,6 +376,7 @@ def media(
         ahead: whether it also names those of a segment that is not complete, which some players
             do not expect in the first list that they load.
         skip: leave out segments that players have already.
+        is_left_open: do not say that the title has ended.
     """
     parts = title.through(rendition)
     tags = [INDEPENDENT] if _independent(parts, title) else []
@@ -397,7 +399,7 @@ def media(
     promised = parts[-1].promised
     assert promised is not None
     latency = m3u8.LowLatency(promised.part, tail, skip)
-    return _playlist(parts, title, tags, stretches, latency, written)
+    return _playlist(parts, title, tags, stretches, latency, written, is_left_open=is_left_open)
 
 
 def kept_lines(one: Rendition, title: Title, first: int, stop: int) -> tuple[bytes, int]:
@@ -566,6 +568,8 @@ def _playlist(
     stretches: Iterable[Stretch],
     low_latency: m3u8.LowLatency | None = None,
     written: m3u8.Written | None = None,
+    *,
+    is_left_open: bool = False,
 ) -> bytes:
     growth = title.growth
     if growth is not None:
@@ -574,7 +578,7 @@ def _playlist(
             growth.target,
             tags,
             event=True,
-            ended=growth.ended,
+            ended=growth.ended and not is_left_open,
             low_latency=low_latency,
             written=written,
         )
