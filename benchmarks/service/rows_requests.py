@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import compileall
+import statistics
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import httpx
 import processes
 from load import Target
 from measure import (
+    Amount,
     Measured,
     Row,
     Setting,
@@ -26,6 +30,7 @@ import fragdex
 
 PART = 256 << 10
 OFTEN = 4
+START_S = 0.9
 CONSTANT, SEEK, MD5 = "FastAPI, a constant", "seek", "md5 look-up"
 OURS, STARLETTE = "the service", "Starlette, bare file response"
 BEHIND, NGINX = "nginx, X-Accel-Redirect to the service", "nginx alone"
@@ -146,6 +151,24 @@ def segments(
     reached = compared(amounts, SEGMENT, STARLETTE)
     wants = [Want("≥ 0.9 × Starlette", reached, 0.9, at_most=False)]
     return Row("segments", "segments of HLS, requests a second of processor", wants=wants), amounts
+
+
+def start(setting: Setting, folder: Path) -> Measured:
+    """Processor time of `fragdex serve` until it is ready, with its workers."""
+
+    def work(_: int) -> float:
+        with processes.service(folder, job_workers="2") as server:
+            httpx.get(f"{server.url}/readyz", trust_env=False).raise_for_status()
+            return server.busy_s()
+
+    # as where it is installed
+    compileall.compile_dir(Path(fragdex.__file__).parent, quiet=2)
+    work(0)  # makes the database
+    contenders = {OURS: (Amount("s of processor", "its folder is there"), work)}
+    amounts = alternate(replace(setting, rounds=OFTEN * setting.rounds), contenders)
+    reached = statistics.median(amounts[OURS].runs)
+    wants = [Want(f"≤ {START_S:g} s", reached, START_S, at_most=True, unit="s")]
+    return Row("start", "`fragdex serve` to ready", wants=wants), amounts
 
 
 def large_index(setting: Setting, server: Server, film: Path, large: Path) -> Measured:

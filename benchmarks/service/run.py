@@ -33,7 +33,7 @@ from results import Report  # noqa: E402
 
 ROWS = (
     "look-ups", "ranges", "segments", "upload", "chunks", "push", "large-index", "many-uploads",
-    "attacks", "small-files", "console",
+    "attacks", "small-files", "console", "start",
 )  # fmt: skip
 MIB = 1 << 20
 
@@ -88,6 +88,8 @@ def measure(key: str, setting: Setting, folder: Path) -> Measured:
             return rows_console.console(setting, server, inputs.make(setting.data)["2h"][0])
     if key == "ranges":
         return rows_requests.ranges(setting, folder, large, rows_uploads.send)
+    if key == "start":
+        return rows_requests.start(setting, folder)
     if key == "small-files":
         return rows_workers.small_files(setting, folder)
     return rows_uploads.many(setting, folder)

@@ -94,7 +94,8 @@ def is_loopback(host: str) -> bool:
 
 def log_to_stderr(settings: Settings) -> None:
     """One line an event: text for people and journals, JSON for collectors."""
-    from fragdex.service import logs
+    with options.extra("service"):
+        from fragdex.service import logs
 
     logging.basicConfig(level=settings.log_level.upper())
     formatter = logs.JsonFormatter if settings.log_format == "json" else logs.SafeFormatter

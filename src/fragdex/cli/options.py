@@ -8,7 +8,7 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from importlib.util import find_spec
 from itertools import chain
@@ -320,6 +320,25 @@ _EXTRAS: Final = {
 }
 
 
+_BLAS_THREADS: Final = "OPENBLAS_NUM_THREADS"
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """A block of imports after which numpy multiplies matrices in one thread, as a service may.
+
+    Threads for that are half of what numpy's import costs. Processes that are started later have
+    their own.
+    """
+    given = _BLAS_THREADS in os.environ
+    os.environ.setdefault(_BLAS_THREADS, "1")
+    try:
+        yield
+    finally:
+        if not given:
+            os.environ.pop(_BLAS_THREADS, None)
+
+
 @contextmanager
 def extra(name: str) -> Iterator[None]:
     """A block of imports that need an extra.
@@ -335,7 +354,8 @@ def extra(name: str) -> Iterator[None]:
         for package in packages:
             if find_spec(package) is None:
                 raise ModuleNotFoundError(package, name=package)
-        yield
+        with _one_blas_thread() if name == "service" else nullcontext():
+            yield
     except ModuleNotFoundError as error:
         if (error.name or "fragdex").split(".")[0] == "fragdex":
             raise
