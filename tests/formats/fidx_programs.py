@@ -18,7 +18,7 @@ from fragdex.formats import fidx
 
 HERE = Path(__file__).parent
 HEADER = Path(fidx.__file__).with_suffix(".h")
-MODULE = Path(fidx.__file__).with_suffix(".js")
+MODULE = Path(fidx.__file__).with_name("fidx-js") / "fidx.js"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow",
             "-Werror")  # fmt: skip
 SANITIZED = ("-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",

@@ -18,7 +18,7 @@ from fragdex.seeking.numbering import Numbering, SyncStarts
 from service.console.conftest import browser  # noqa: F401
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-MODULE = Path(fidx.__file__).with_suffix(".js")
+MODULE = Path(fidx.__file__).with_name("fidx-js") / "fidx.js"
 ORDERS = ("presentation", "decode")
 
 ASK = """async ([name, track, moments]) => {

@@ -714,7 +714,8 @@ function boxes(bytes, { start, stop }) {
 
 let crcTable;
 
-function crc32(bytes, before = 0) {
+/** The checksum of RFC 1952; `before`: that of what stands in front. */
+export function crc32(bytes, before = 0) {
   crcTable ??= Uint32Array.from({ length: 256 }, (_, value) => {
     for (let bit = 0; bit < 8; bit++) value = value & 1 ? (value >>> 1) ^ 0xedb88320 : value >>> 1;
     return value;

@@ -1,0 +1,224 @@
+"""Indexes made by make.js are those of the library, or it says what it does not decide.
+
+One process of node makes those of many files.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fragdex
+from formats import fidx_programs as programs
+from fragdex.errors import FragdexError
+from fragdex.formats import fidx
+from fragdex.indexing import beside
+from fragdex.indexing.headers import code
+from fragdex.testing import check_fidx_file
+from strategies.files import files
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "fixtures"
+MAKER = programs.MODULE.with_name("make.js")
+REFUSED = {
+    "dash-segment-1.m4s": "there is no moov",
+    "dash-segment-2.m4s": "there is no moov",
+    "hls-segment-0.m4s": "there is no moov",
+    "hls-segment-1.m4s": "there is no moov",
+    "lldash-segment-1.m4s": "there is no moov",
+    "segment.m4s": "there is no moov",
+    "smooth-fragment-info.m4s": "there is no moov",
+    "smooth-fragment.m4s": "there is no moov",
+    "no-moov.mp4": "there is no moov",
+    "still.avif": "there is no moov",
+    "stsd-two-fragments.mp4": "fragments of a track with 2 sample entries",
+    "two-inits.mp4": "a second moov",
+    "two-moovs.mp4": "a second moov",
+}
+"""Fixtures that the library indexes and make.js does not, and what it says."""
+OF_INFO = (
+    *("handler", "kind", "timescale", "format", "media_duration", "edits", "defaults"),
+    *("rotation", "mirrored", "enabled", "alternate_group"),
+)
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
+
+
+def made_by_js(folder, wanted, form="bytes"):
+    """What make.js says of paths: the bytes of a `.fidx`, or what it refused."""
+    command = ["node", Path(__file__).with_name("fidx_makes.mjs"), MAKER, folder, form]
+    text = json.dumps([one if isinstance(one, dict) else str(one) for one in wanted])
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    replies = json.loads(done.stdout)
+    return [
+        one["refused"] if "refused" in one else (folder / f"{number}.fidx").read_bytes()
+        for number, one in enumerate(replies)
+    ]
+
+
+def indexed(what):
+    """What the library says: an index, or what it refused."""
+    try:
+        return fragdex.index(what, exact=True)
+    except FragdexError as error:
+        return error
+
+
+def differences(index, other):
+    """What two indexes say otherwise of where samples are and when they are shown."""
+    if len(index.periods) != 1:
+        return ["periods"]
+    found = [
+        (name, getattr(index, name), getattr(other, name))
+        for name in ("complete", "resume_offset")
+        if getattr(index, name) != getattr(other, name)
+    ]
+    if index.how.method != other.how.method or index.periods[0].init != other.periods[0].init:
+        found.append(("how", index.how, other.how))
+    if [one.id for one in index.tracks] != [one.id for one in other.tracks]:
+        return [*found, "tracks"]
+    for track, made in zip(index.tracks, other.tracks, strict=True):
+        found += [
+            (track.id, name, getattr(track.info, name), getattr(made.info, name))
+            for name in OF_INFO
+            if getattr(track.info, name) != getattr(made.info, name)
+        ]
+        for name in ("groups", "shift"):
+            if getattr(track, name) != getattr(made, name):
+                found.append((track.id, name, getattr(track, name), getattr(made, name)))
+        if made.info.codec not in (None, track.info.codec):
+            found.append((track.id, "codec", track.info.codec, made.info.codec))
+        for name in ("width", "height") if track.info.kind == "video" else ():
+            size = getattr(track.info, name)
+            if size is not None and size != getattr(made.info, name):
+                found.append((track.id, name, size, getattr(made.info, name)))
+        for name in ("fragments", "sync_samples", "samples"):
+            theirs, ours = getattr(track, name), getattr(made, name)
+            for column, values in theirs.columns().items():
+                if not np.array_equal(values, getattr(ours, column)):
+                    found.append((track.id, name, column, values, getattr(ours, column)))
+    return found
+
+
+def check(name, expected, made):
+    """Hold what was made of a file against the library."""
+    if isinstance(made, dict):
+        assert made["name"] == "IndexingError", (name, made["stack"])
+        return
+    assert not isinstance(expected, FragdexError), (name, expected)
+    assert differences(expected, fidx.read(made)) == [], name
+
+
+@pytest.fixture(scope="module")
+def paths():
+    """Every fixture that may hold media."""
+    folders = (FIXTURES, FIXTURES / "made", FIXTURES / "vvc")
+    every = sorted(path for folder in folders for path in folder.iterdir())
+    return [one for one in every if one.is_file() and one.suffix not in (".py", ".json", ".md")]
+
+
+@pytest.fixture(scope="module")
+def expected_of(paths):
+    """What the library says of each."""
+    return [indexed(path) for path in paths]
+
+
+@pytest.mark.parametrize("form", ["bytes", "blob"])
+def test_the_tables_of_every_fixture_are_those_of_the_library(paths, expected_of, tmp_path, form):
+    refused = {}
+    replies = made_by_js(tmp_path, paths, form)
+    for path, expected, made in zip(paths, expected_of, replies, strict=True):
+        check(path.name, expected, made)
+        if isinstance(made, dict) and not isinstance(expected, FragdexError):
+            refused[path.name] = made["message"]
+    assert refused.keys() == REFUSED.keys()
+    assert all(REFUSED[name] in message for name, message in refused.items())
+
+
+def test_what_is_made_conforms(paths, tmp_path):
+    some = [path for path in paths if path.name not in REFUSED][::5]
+    made = made_by_js(tmp_path, some)
+    written = [number for number, one in enumerate(made) if isinstance(one, bytes)]
+    assert len(written) > 25
+    for number in written:
+        assert check_fidx_file(tmp_path / f"{number}.fidx") == []
+
+
+def test_samples_are_left_out_of_tracks_on_request(tmp_path):
+    path = str(FIXTURES / "frag-cmaf.mp4")
+    choices = ({"samples": False}, {"tracks": ["audio"]})
+    made = made_by_js(tmp_path, [{"path": path, "options": one} for one in choices])
+    rows = [
+        {track["info"]: track["tables"].get("samples") is not None for track in tracks}
+        for tracks in (fidx_tracks(one) for one in made)
+    ]
+    assert list(rows[0].values()) == [False] * len(rows[0])
+    assert sorted(rows[1].values()) == [False, True]
+
+
+def fidx_tracks(data):
+    size = int.from_bytes(data[24:32], "little")
+    return json.loads(data[64 : 64 + size])["periods"][0]["tracks"]
+
+
+def test_boxes_that_are_content_are_those_of_the_library():
+    text = MAKER.with_name("fragments.js").read_text()
+    block = re.search(r"STRUCTURE = new Set\(\[(.*?)\]\)", text, re.DOTALL)
+    names = set(re.findall(r'"([^"]{4})"', block[1]))
+    users = re.findall(r'"([0-9a-f]{32})"', text)
+    from fragdex.boxes.tree import TREE
+
+    known = {word for line in TREE.splitlines() for word in line.split(" : ")[0].split()}
+    known = {word for word in known if len(word) == 4}
+    assert names == {word for word in known if beside.says_more([code(word)], []) is False}
+    assert users
+    assert beside.says_more([], map(bytes.fromhex, set(users))) is False
+
+
+@settings(max_examples=5)
+@given(drawn=st.lists(files(several=False), min_size=10, max_size=20))
+def test_files_of_any_shape(tmp_path_factory, drawn):
+    folder = tmp_path_factory.mktemp("made")
+    for number, one in enumerate(drawn):
+        (folder / f"{number}.mp4").write_bytes(one.data)
+    made = made_by_js(folder, [folder / f"{number}.mp4" for number in range(len(drawn))])
+    for number, (one, found) in enumerate(zip(drawn, made, strict=True)):
+        check(number, indexed(one.data), found)
+
+
+def damaged(paths, count):
+    """Files with changes inside of their structure, by the fuzzer's own hand."""
+    sys.path.insert(0, str(ROOT / "fuzz"))
+    try:
+        from mutation import mutate_boxes, scramble
+    finally:
+        sys.path.pop(0)
+    small = [path.read_bytes() for path in paths if path.stat().st_size < 40_000]
+    for number in range(count):
+        dice = random.Random(number)
+        changed = dice.choice(small)
+        for _ in range(dice.choice((1, 1, 2))):
+            changed = mutate_boxes(
+                changed, 60_000, dice, lambda data, _, dice=dice: scramble(data, dice)
+            )
+        yield changed
+
+
+def test_damaged_files_are_refused_or_indexed_as_the_library_does(paths, tmp_path):
+    changed = list(damaged(paths, 400))
+    for number, data in enumerate(changed):
+        (tmp_path / f"{number}.mp4").write_bytes(data)
+    made = made_by_js(tmp_path, [tmp_path / f"{number}.mp4" for number in range(len(changed))])
+    assert sum(isinstance(one, bytes) for one in made) > 100
+    for number, (data, found) in enumerate(zip(changed, made, strict=True)):
+        check(number, indexed(data), found)
