@@ -201,3 +201,21 @@ def test_a_record_of_an_older_index_is_read() -> None:
     assert newer <= plain.keys()
     older = from_plain(TrackInfo, {k: v for k, v in plain.items() if k not in newer})
     assert (older.id, older.codec, older.rotation, older.chapter_tracks) == (1, info.codec, 0, ())
+
+
+def test_what_one_file_says_does_not_change_what_another_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sample entries of the same bytes, of which one was read by a second mdia's handler."""
+    monkeypatch.setattr("fragdex.indexing.movie._DESCRIBED", {})
+    data = (FIXTURES / "one-frame.mp4").read_bytes()
+    at = data.index(b"moov") - 4
+    moov = parse_box(data[at:])
+    mdia = moov.find("trak/mdia")
+    first = build(make_box("mdia", children=[mdia.find("mdhd"), mdia.find("hdlr")]))
+    other = bytearray(data[at:].replace(b"vide", b"soun"))
+    other[mdia.offset : mdia.offset] = first
+    for box in (moov, moov.find("trak")):
+        other[box.offset : box.offset + 4] = (box.size + len(first)).to_bytes(4, "big")
+    assert fragdex.index(data[:at] + other).tracks[0].info.codec is None
+    assert fragdex.index(data).tracks[0].info.codec == "avc1.64000A"

@@ -399,17 +399,19 @@ class _Described(NamedTuple):
     facts: Mapping[str, Any]
 
 
-_DESCRIBED: dict[tuple[str, bytes], _Described] = {}
+_DESCRIBED: dict[tuple[str, str, bytes], _Described] = {}
 MOST_DESCRIBED, MOST_DESCRIBED_BYTES = 128, 512
 """Sample entries that are remembered from file to file, and bytes of an stsd that is."""
 
 
 def _described(stsd: Box, handler: str, data: bytes) -> _Described:
     """What the first entry says; `data`: the bytes of the stsd, empty where it is damaged."""
-    known = _DESCRIBED.get((handler, data))
+    entry = stsd.children[0]
+    # A second mdia may have another handler, by which the entry was read.
+    read_as = entry.layout.title if entry.layout is not None and not entry.opaque else ""
+    known = _DESCRIBED.get((handler, read_as, data))
     if known is not None:
         return known
-    entry = stsd.children[0]
     code = original_format(entry)
     sound = sound_of(entry, code) if handler == "soun" else _NO_SOUND
     fields = {
@@ -427,7 +429,7 @@ def _described(stsd: Box, handler: str, data: bytes) -> _Described:
     if 0 < len(data) <= MOST_DESCRIBED_BYTES:
         if len(_DESCRIBED) >= MOST_DESCRIBED:
             _DESCRIBED.clear()
-        _DESCRIBED[handler, data] = described
+        _DESCRIBED[handler, read_as, data] = described
     return described
 
 
