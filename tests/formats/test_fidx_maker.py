@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,8 @@ from fragdex.errors import FragdexError
 from fragdex.formats import fidx
 from fragdex.indexing import beside
 from fragdex.indexing.headers import code
-from fragdex.testing import check_fidx_file
+from fragdex.testing import Faults, RangeServer, check_fidx_file, movie
+from indexing.test_parallel import film, variable
 from strategies.files import files
 
 ROOT = Path(__file__).parents[2]
@@ -222,3 +224,54 @@ def test_damaged_files_are_refused_or_indexed_as_the_library_does(paths, tmp_pat
     assert sum(isinstance(one, bytes) for one in made) > 100
     for number, (data, found) in enumerate(zip(changed, made, strict=True)):
         check(number, indexed(data), found)
+
+
+def asked_of(server, ask):
+    """What was made of a URL, and how many requests it took."""
+    before = len(server.requests)
+    made = ask(server.url)
+    return made, len(server.requests) - before
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_a_url_takes_as_few_requests_as_the_library(tmp_path, several):
+    films = {
+        "variable": film(variable(count=120)),
+        "two tracks": film(variable(count=120), tracks=2, mdats=2),
+        "dense": movie(2_000, samples=1, fps=25),
+        "progressive": movie(40, samples=250, fps=25, fragmented=False),
+        "front": (FIXTURES / "faststart.mp4").read_bytes(),
+        "moov-last": (FIXTURES / "moov-last.mp4").read_bytes(),
+    }
+    for name, data in films.items():
+        with RangeServer(data, faults=Faults(single_ranges=not several)) as server:
+            expected, most = asked_of(server, lambda url: fragdex.index(url, exact=True))
+            (made,), count = asked_of(server, lambda url: made_by_js(tmp_path, [url], "url"))
+        check(name, expected, made)
+        assert isinstance(made, bytes), (name, made)
+        assert count <= 1.2 * most, (name, count, most)
+
+
+def test_a_server_with_faults_gives_an_error_or_the_same_tables(tmp_path):
+    data = film(variable(count=60))
+    expected = fragdex.index(data, exact=True)
+    wrong = {
+        "ignore_range": True, "changing_etag": True, "changing_length": True, "misplaced": 3,
+        "no_content_range": True, "unknown_total": True, "short_answers": 9, "partial_answers": 9,
+        "gzip": True, "status": 404, "drop_connections": True,
+    }  # fmt: skip
+    right = {"several_damaged": 5, "single_ranges": True, "etag": "none", "redirects": 2}
+    cases = {"right": {}, **{f"{k}": {k: v} for k, v in {**wrong, **right}.items()}}
+    # from the third request on, when several ranges may be asked for
+    cases |= {f"later {k}": {k: v, "after": 2} for k, v in wrong.items()}
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(RangeServer(data, faults=Faults(**one))) for one in cases.values()
+        ]
+        made = made_by_js(tmp_path, [one.url for one in servers], "url")
+    for name, one in zip(cases, made, strict=True):
+        if isinstance(one, bytes):
+            assert differences(expected, fidx.read(one)) == [], name
+        assert isinstance(one, bytes) or name.removeprefix("later ") in wrong, (name, one)
+    refused = {name for name, one in zip(cases, made, strict=True) if isinstance(one, dict)}
+    assert refused >= wrong.keys()

@@ -91,6 +91,7 @@ function readTrack(trak, defaults) {
 /** The sample entries, each with the fields that its kind of track has. */
 function entriesOf(stsd, kind) {
   if (!stsd) return [];
+  stsd.version(1);
   const entries = stsd.need(8).children(8);
   if (entries.length !== stsd.u32(4)) stsd.refuse(`there are ${entries.length} entries of ${stsd.u32(4)}`);
   for (const one of entries) {
