@@ -144,7 +144,7 @@ function tablesOf({ info, entries, stbl, refuseElsewhere }, trafs, virtual, layo
   };
 }
 
-/** Marks the rows next to which content stands (docs/index-format.md, BETWEEN and BESIDE). */
+/** Marks the rows next to which content stands (docs/index-format.md, flags). */
 function mark({ flags, moof_offset }, odd, saysMore) {
   if (!flags.length) return;
   const real = moof_offset.findIndex((one) => one !== UNKNOWN);

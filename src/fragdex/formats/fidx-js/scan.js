@@ -161,7 +161,7 @@ class Pass {
     return MOST_WHOLE;
   }
 
-  /** Goes on, with the bytes that were wanted, until more are. */
+  /** Continues, with the bytes that were wanted, until more are. */
   step(bytes) {
     const { value, done } = this.steps.next(bytes);
     [this.wants, this.isOver] = [value ?? undefined, done];
@@ -311,7 +311,7 @@ function settle(main, ahead) {
       }
       continue;
     }
-    // Where limits have moved, passes go on.
+    // Where limits have moved, passes continue.
     const waiting = [main, ...ahead].filter((one) => !one.wants && !one.isOver && one.position < one.limit);
     if (!waiting.length) return;
     waiting.forEach((one) => one.step());

@@ -116,7 +116,7 @@ class Remote {
     return found;
   }
 
-  /** The bytes of ranges that one request asks for; undefined where they do not come. */
+  /** The bytes of ranges that one request requests; undefined where they do not come. */
   async _several(ranges) {
     this.requests++;
     const ends = ranges.map(([start, stop]) => [start, Math.min(stop, this.size)]);
