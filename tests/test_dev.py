@@ -162,3 +162,21 @@ def test_renders_are_tested_with_the_oldest_browser_where_there_is_one(tmp_path)
     machine.program("dpkg-query", "printf 9.1")
     output = machine.run(f"{tests} {fetched}; render_tests_with_oldest_browser")
     assert "pytest" not in output
+
+
+@pytest.mark.parametrize(("gibibytes", "is_used"), [(5, True), (3, False)])
+def test_browsers_keep_their_profiles_in_memory_that_is_there(tmp_path, gibibytes, is_used):
+    machine = Machine(tmp_path, user=7)
+    (machine.bin / "awk").unlink()
+    (machine.bin / "chmod").symlink_to(shutil.which("chmod"))
+    for name, script in (("df", "true"), ("awk", f"echo {gibibytes}")):
+        machine.program(name, script)
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    call = (
+        f"shared_memory={memory}; profiles_in_memory; "
+        'echo "${TMPDIR:-none}" "${PYTEST_DEBUG_TEMPROOT:-none}" >&2'
+    )
+    used = [f"{memory}/fragdex-tests-7", "/tmp"] if is_used else ["none", "none"]
+    assert machine.run(call).split() == used
+    assert machine.run(call, TMPDIR="/x").split() == ["/x", "none"]

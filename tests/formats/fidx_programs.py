@@ -21,7 +21,8 @@ HEADER = Path(fidx.__file__).with_suffix(".h")
 MODULE = Path(fidx.__file__).with_name("fidx-js") / "fidx.js"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow",
             "-Werror")  # fmt: skip
-SANITIZED = ("-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
+# Nothing is optimized away before it is looked at, and they are compiled in a tenth of the time.
+SANITIZED = ("-g1", "-O0", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
              "-fno-sanitize-recover=all")  # fmt: skip
 Asked = Sequence[tuple[bytes, Sequence[dict[str, Any]]]]
 

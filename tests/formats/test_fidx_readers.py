@@ -261,6 +261,13 @@ def test_numbers_of_labelling_tools(name, tmp_path):
         assert answer["counted"] != list(range(count))
 
 
+def test_the_header_has_no_warnings_of_an_optimizer(tmp_path):
+    """Which sees more than a compiler that does not optimize, as for the sanitizers."""
+    if programs.compiler() is None:
+        pytest.skip("no gcc and no clang")
+    programs.compiled(programs.HERE / "fidx_answers.c", tmp_path / "a.o", "-O2", "-c")
+
+
 def test_the_header_is_c_plus_plus_as_well(tmp_path):
     if shutil.which("g++") is None:
         pytest.skip("g++ is missing")

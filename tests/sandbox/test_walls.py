@@ -78,7 +78,8 @@ def secrets(tmp_path):
     data.mkdir(mode=0o700)
     (data / "fragdex.db").write_text("every tenant's")
     with (
-        tempfile.TemporaryDirectory() as other,
+        # not below TMPDIR, which may be in the memory that browsers share among their processes
+        tempfile.TemporaryDirectory(dir="/var/tmp") as other,
         socket.create_server(("127.0.0.1", 0)) as port,
         socket.socket(socket.AF_UNIX) as unix,
         socket.socket(socket.AF_UNIX) as abstract,
