@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fragdex.cli import options
-from fragdex.cli.inputs import STDIN, InputWork, expand, open_any, saved_form, stem
+from fragdex.cli.inputs import (
+    STDIN,
+    InputWork,
+    exact_again,
+    expand,
+    open_any,
+    opened_media,
+    saved_form,
+    stem,
+)
 from fragdex.cli.output import byte_progress, complain, emit, json_line, say, validate_folder
 from fragdex.errors import FragdexError, MissingExtra
 
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fragdex.decoding.comparison import Comparison, FrameDifference
+    from fragdex.muxing.absence import Absence
 
 
 @options.opens("init", "strict", "max_bytes", "max_requests")
@@ -47,6 +57,16 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    without: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--without",
+            metavar="T0 T1",
+            help="Prove that no sample of this span of INDEX, which is the source then, is in FILE;"
+            " more spans follow.",
+            show_default=False,
+        ),
+    ] = None,
     json: options.Json = False,
     output: options.Output = None,
     jobs: options.Jobs = 1,
@@ -58,12 +78,14 @@ def verify(
     Every fragment's header in FILE is read. For a .fidx the checksums of all columns are tested
     too, and the md5 of FILE and the digests of its fragments if the index has them (--md5,
     --digests): damaged fragments are named, with their times. A proof says which bytes of a view
-    are those of its source.
+    are those of its source. With --without, every byte of FILE is compared with the samples of a
+    span of another file, hidden or shown.
 
     Examples:
       fragdex verify movie.mp4 movie.fidx
       fragdex verify clip.mp4 clip.json --root 95ce8f9f…
       fragdex verify movie.mp4                 the sidx or mfra inside
+      fragdex verify shorter.mp4 movie.mp4 --without 1:00 2:00
     """
     # FILE may have changed since an earlier call in this process.
     for cached in (_exact, _md5, _proof):
@@ -71,6 +93,18 @@ def verify(
     work = InputWork("verify")
     if root is not None and not re.fullmatch("[0-9A-Fa-f]{64}", root):
         raise typer.BadParameter(f"--root is a SHA-256 of 64 hex digits: {root}")
+    if without:
+        # as `remove` takes them: those of further spans are where indexes are
+        source, *more = indexes or [""]
+        if not source or len(more) % 2:
+            raise typer.BadParameter("needs: verify FILE SOURCE --without T0 T1 [T0 T1 …]")
+        times = [*map(options.parse_time, (*without, *more))]
+        spans = [*zip(times[::2], times[1::2], strict=True)]
+        looking = partial(_looked_for, file=file, spans=spans, opening=opening)
+        for name, absence in work.each(looking, expand([source]), 1):
+            work.code = max(work.code, 1 if absence.findings else 0)
+            emit(_absence_lines(file, name, absence, json), output)
+        return work.code
     comparing = partial(_compare, file=file, root=root, opening=opening)
 
     def pieces() -> Iterator[str]:
@@ -90,6 +124,36 @@ def verify(
 
     emit(pieces(), output)
     return work.code
+
+
+def _looked_for(
+    name: str, file: str, spans: Sequence[tuple[Any, Any]], opening: dict[str, Any]
+) -> tuple[Absence, Sequence[str]]:
+    """What a file has of spans of a source."""
+    from fragdex.muxing.absence import left_of
+    from fragdex.sources import open_source
+
+    how = {"ignore_mtime": False, "follow": False, **opening}
+    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
+    with opened_media(name, how) as (index, source, _), open_source(file, **budget) as other:
+        if not all(track.has_samples for track in index.tracks):
+            index = exact_again(index, source, how)
+        with options.usage():
+            return left_of(other, index, source, spans), ()
+
+
+def _absence_lines(file: str, name: str, absence: Absence, json: bool) -> Iterator[str]:
+    if json:
+        value = {"file": file, "source": name, "ok": not absence.findings, **asdict(absence)}
+        yield json_line(value)
+        return
+    yield from (f"{file}: {finding}\n" for finding in absence.findings)
+    if absence.left > len(absence.findings):
+        yield f"{file}: and {absence.left - len(absence.findings):,} more samples\n"
+    what = f"of {absence.samples:,} samples of {name}"
+    yield f"{file}: " + (
+        f"FAILED, {absence.left:,} {what}\n" if absence.left else f"OK, none {what}\n"
+    )
 
 
 @cache
