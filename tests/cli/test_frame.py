@@ -13,12 +13,13 @@ from functools import partial
 import pytest
 import typer
 
+from fragdex.cli import options
 from fragdex.cli.app import COMMANDS, SERVICE_COMMANDS, SERVICE_GROUPS, app_of
 from fragdex.cli.options import parse_time
 from fragdex.cli.pictures_and_sound import PictureKind
 from fragdex.cli.view import ViewKind
 from fragdex.decoding import picture_files
-from fragdex.errors import FragdexError
+from fragdex.errors import FragdexError, MissingExtra
 from fragdex.muxing import kinds
 
 pytestmark = pytest.mark.true_start
@@ -308,6 +309,20 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path):
     assert done.stderr == (
         "fragdex: the command line needs the package typer: pip install 'fragdex[cli]'\n"
     )
+
+
+@pytest.mark.parametrize("given", [None, "3"])
+def test_imports_of_the_service_leave_the_environment_as_it_is(monkeypatch, given):
+    """numpy reads there how many threads it starts; so do processes that are started later."""
+    name = "OPENBLAS_NUM_THREADS"
+    monkeypatch.delenv(name, raising=False)
+    if given is not None:
+        monkeypatch.setenv(name, given)
+    with options.extra("service"):
+        assert os.environ[name] == (given or "1")
+    with pytest.raises(MissingExtra), options.extra("service"):
+        raise ModuleNotFoundError("No module named 'x'", name="x")
+    assert os.environ.get(name) == given
 
 
 def test_a_broken_installation_is_not_called_a_missing_extra(monkeypatch):

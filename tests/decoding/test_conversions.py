@@ -10,7 +10,7 @@ from av.video.reformatter import VideoReformatter
 from fragdex.decoding.pictures import rgb_of
 from fragdex.frames.pixels import Converter
 from fragdex.rendering.outputs import VIDEO_CODECS
-from fragdex.rendering.pictures import _in_bt709, _to_yuv420
+from fragdex.rendering.pictures import _in_bt709, _of_rgb
 
 HEIGHT = 6
 STORED = (
@@ -57,7 +57,7 @@ CONVERSIONS = {
        (rgb, lambda frame, name=name: shown(_in_bt709(VideoReformatter(), frame, name)))
        for name in FORMATS for rgb in ("rgb24", "rgba")},
     "rgb24 by the C extension":
-        ("rgb24", lambda frame: b"" if frame.width % 2 else shown(_to_yuv420(frame))),
+        ("rgb24", lambda frame: b"" if frame.width % 2 else shown(_of_rgb(frame))),
 }  # fmt: skip
 
 

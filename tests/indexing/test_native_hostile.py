@@ -127,7 +127,7 @@ CALLS = {
     "places": (INT64, INT64, INT64, NUMBERS, INT64),
     "extents": (BYTES, NUMBERS, *[INT64] * 7, NUMBERS, INT64),
     "unfilter": (BYTES, FEW, FEW, FEW, ROOM, FEW),
-    "to_yuv420": (BYTES | ROOM, FEW, EVEN, EVEN, *[ROOM, FEW] * 3),
+    "to_yuv420": (BYTES | ROOM, st.integers(-1, 3), FEW, EVEN, EVEN, *[ROOM, FEW] * 3),
 }
 if not hasattr(C, "to_yuv420"):  # of another processor
     del CALLS["to_yuv420"]

@@ -14,8 +14,9 @@ from PIL import Image
 
 from fragdex.indexing.native import compiled
 from fragdex.rendering import pictures
+from fragdex.rendering.browser.canvas import CanvasPicture
 from fragdex.rendering.browser.model import PageView
-from fragdex.rendering.pictures import Pictures, picture_of, pixels_of
+from fragdex.rendering.pictures import Pictures, picture_of, pixels_of, shows_canvas
 from fragdex.rendering.png import PNGReader
 
 needs_c = pytest.mark.skipif(compiled is None, reason="the C extension was not compiled")
@@ -99,8 +100,14 @@ def test_colours_are_those_of_libswscale(width, height, seed):
     pixels = (draws.integers(0, levels, shape) * 255 // (levels - 1)).astype(np.uint8)
     picture = picture_of(pixels)
     theirs = pictures._in_bt709(av.video.reformatter.VideoReformatter(), picture, "yuv420p")
-    ours = pictures._to_yuv420(picture) if exact else theirs
+    ours = pictures._of_rgb(picture) if exact else theirs
     assert np.array_equal(ours.to_ndarray(), theirs.to_ndarray())
+    view = PageView(width, height)
+    for order, colours in (("rgba", pixels), ("bgra", pixels[..., ::-1])):
+        data = np.dstack([colours, draws.integers(0, 256, (height, width, 1), np.uint8)]).tobytes()
+        canvas = CanvasPicture(width, height, order, data)
+        assert shows_canvas(view, canvas, canvas)
+        assert np.array_equal(Pictures(view).picture(canvas).to_ndarray(), theirs.to_ndarray())
     assert (ours.colorspace, ours.color_range) == (theirs.colorspace, theirs.color_range)
 
 

@@ -67,7 +67,7 @@ static PyMethodDef methods[] = {
      "unfilter(data, rows, size, pixel, into, stride) -> whether all filters are known"},
 #if defined(__x86_64__) && defined(__GNUC__)
     {"to_yuv420", to_yuv420, METH_VARARGS,
-     "to_yuv420(rgb, stride, width, height, y, y stride, u, u stride, v, v stride) -> "
+     "to_yuv420(pixels, layout, stride, width, height, y, y stride, u, u stride, v, v stride) -> "
      "whether this processor can"},
 #endif
     {NULL, NULL, 0, NULL},

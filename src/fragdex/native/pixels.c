@@ -96,14 +96,23 @@ enum { RV = 14392, GV = -13073, BV = -1320 };
 /* Six bits below the sample stay until the end: of luma, and of chroma of two pixels. */
 enum { LUMA = (32 << 14) + (1 << 8), CHROMA = (256 << 15) + (1 << 9) };
 
-static inline int luma_of(const uint8_t *p)
+/* How a pixel lies: red, green, blue; the same and a byte without meaning; or the other way. */
+enum { RGB, RGBX, BGRX, LAYOUTS };
+#define SIZE_OF(layout) ((layout) == RGB ? 3 : 4)
+#define RED_OF(layout) ((layout) == BGRX ? 2 : 0)
+#define BLUE_OF(layout) (2 - RED_OF(layout))
+
+static inline int luma_of(const uint8_t *p, int layout)
 {
-    return (((RY * p[0] + GY * p[1] + BY * p[2] + LUMA) >> 9) + 32) >> 6;
+    int sum = RY * p[RED_OF(layout)] + GY * p[1] + BY * p[BLUE_OF(layout)] + LUMA;
+    return ((sum >> 9) + 32) >> 6;
 }
 
-static inline int chroma_of(const uint8_t *p, int red, int green, int blue)
+static inline int chroma_of(const uint8_t *p, int layout, int red, int green, int blue)
 {
-    return (red * (p[0] + p[3]) + green * (p[1] + p[4]) + blue * (p[2] + p[5]) + CHROMA) >> 10;
+    const uint8_t *q = p + SIZE_OF(layout);
+    int r = RED_OF(layout), b = BLUE_OF(layout);
+    return (red * (p[r] + q[r]) + green * (p[1] + q[1]) + blue * (p[b] + q[b]) + CHROMA) >> 10;
 }
 
 /* A sample of two rows. All rows but the last are rounded twice, as libswscale's vectors do. */
@@ -115,8 +124,21 @@ static inline uint8_t mean_of(int upper, int lower, int last)
 #define PAIR(low, high) _mm256_set1_epi32((int)((uint32_t)(high) << 16 | ((uint32_t)(low) & 0xffff)))
 
 /* Eight pixels as 16 bits each: red and green in turn, and blue. */
-__attribute__((target("avx2"))) static inline void eight(const uint8_t *p, __m256i *rg, __m256i *b)
+__attribute__((target("avx2"))) static inline void eight(const uint8_t *p, int layout,
+                                                         __m256i *rg, __m256i *b)
 {
+    if (layout != RGB) {
+        const __m256i four = _mm256_loadu_si256((const __m256i *)p);
+        /* each number of four bytes of which the lowest or the third one is red */
+        const __m256i low = _mm256_and_si256(four, _mm256_set1_epi32(0xff));
+        const __m256i green = _mm256_slli_epi32(
+            _mm256_and_si256(four, _mm256_set1_epi32(0xff00)), 8);
+        const __m256i third = _mm256_and_si256(_mm256_srli_epi32(four, 16),
+                                               _mm256_set1_epi32(0xff));
+        *rg = _mm256_or_si256(green, layout == RGBX ? low : third);
+        *b = layout == RGBX ? third : low;
+        return;
+    }
     const __m256i of_rg = _mm256_setr_epi8(
         0, -1, 1, -1, 3, -1, 4, -1, 6, -1, 7, -1, 9, -1, 10, -1,
         0, -1, 1, -1, 3, -1, 4, -1, 6, -1, 7, -1, 9, -1, 10, -1);
@@ -169,15 +191,16 @@ __attribute__((target("avx2"))) static inline void four_means(uint8_t *out, __m2
 }
 
 /* Two rows that are not the last two: eight pixels at once; how many were done. */
-__attribute__((target("avx2"))) static Py_ssize_t two_rows(
-    const uint8_t *const rgb[2], Py_ssize_t width, uint8_t *const luma[2], uint8_t *u, uint8_t *v)
+__attribute__((target("avx2"), always_inline)) static inline Py_ssize_t two_rows(
+    const uint8_t *const rgb[2], int layout, Py_ssize_t width, uint8_t *const luma[2], uint8_t *u,
+    uint8_t *v)
 {
-    Py_ssize_t x = 0;
-    /* sixteen bytes are read where the last twelve are wanted */
-    for (; 3 * (x + 8) + 4 <= 3 * width; x += 8) {
+    Py_ssize_t x = 0, size = SIZE_OF(layout);
+    /* of three bytes each, sixteen are read where the last twelve are wanted */
+    for (; size * (x + 8) + (layout == RGB ? 4 : 0) <= size * width; x += 8) {
         __m256i rg[2], b[2];
         for (int row = 0; row < 2; row++) {
-            eight(rgb[row] + 3 * x, &rg[row], &b[row]);
+            eight(rgb[row] + size * x, layout, &rg[row], &b[row]);
             eight_lumas(luma[row] + x, rg[row], b[row]);
             rg[row] = in_pairs(rg[row]);
             b[row] = in_pairs(b[row]);
@@ -190,39 +213,56 @@ __attribute__((target("avx2"))) static Py_ssize_t two_rows(
     return x;
 }
 
-static void convert(const uint8_t *rgb, Py_ssize_t stride, Py_ssize_t width, Py_ssize_t height,
-                    uint8_t *const planes[3], const Py_ssize_t strides[3])
+__attribute__((target("avx2"), always_inline)) static inline void convert(
+    const uint8_t *rgb, int layout, Py_ssize_t stride, Py_ssize_t width, Py_ssize_t height,
+    uint8_t *const planes[3], const Py_ssize_t strides[3])
 {
+    const Py_ssize_t size = SIZE_OF(layout);
     for (Py_ssize_t y = 0; y < height; y += 2) {
         int last = y + 2 == height;
         const uint8_t *rows[2] = {rgb + y * stride, rgb + (y + 1) * stride};
         uint8_t *luma[2] = {planes[0] + y * strides[0], planes[0] + (y + 1) * strides[0]};
         uint8_t *u = planes[1] + y / 2 * strides[1], *v = planes[2] + y / 2 * strides[2];
-        Py_ssize_t x = last ? 0 : two_rows(rows, width, luma, u, v);
+        Py_ssize_t x = last ? 0 : two_rows(rows, layout, width, luma, u, v);
         for (; x < width; x += 2) {
-            const uint8_t *upper = rows[0] + 3 * x, *lower = rows[1] + 3 * x;
+            const uint8_t *upper = rows[0] + size * x, *lower = rows[1] + size * x;
             for (int i = 0; i < 2; i++) {
-                luma[0][x + i] = (uint8_t)luma_of(upper + 3 * i);
-                luma[1][x + i] = (uint8_t)luma_of(lower + 3 * i);
+                luma[0][x + i] = (uint8_t)luma_of(upper + size * i, layout);
+                luma[1][x + i] = (uint8_t)luma_of(lower + size * i, layout);
             }
-            u[x / 2] = mean_of(chroma_of(upper, RU, GU, BU), chroma_of(lower, RU, GU, BU), last);
-            v[x / 2] = mean_of(chroma_of(upper, RV, GV, BV), chroma_of(lower, RV, GV, BV), last);
+            u[x / 2] = mean_of(chroma_of(upper, layout, RU, GU, BU),
+                               chroma_of(lower, layout, RU, GU, BU), last);
+            v[x / 2] = mean_of(chroma_of(upper, layout, RV, GV, BV),
+                               chroma_of(lower, layout, RV, GV, BV), last);
         }
     }
 }
 
-/* Rows of RGB, 8 bits each, to three planes. False: this processor cannot. */
+/* One loop for each layout: which one is known when it is compiled. */
+#define CONVERT(layout)                                                                            \
+    __attribute__((target("avx2"))) static void convert_##layout(                                  \
+        const uint8_t *from, Py_ssize_t stride, Py_ssize_t width, Py_ssize_t height,               \
+        uint8_t *const planes[3], const Py_ssize_t strides[3])                                     \
+    {                                                                                              \
+        convert(from, layout, stride, width, height, planes, strides);                             \
+    }
+CONVERT(RGB)
+CONVERT(RGBX)
+CONVERT(BGRX)
+
+/* Rows of pixels in a layout, 8 bits each colour, to three planes. False: this processor cannot. */
 PyObject *to_yuv420(PyObject *self, PyObject *args)
 {
     (void)self;
     Py_buffer rgb, into[3];
-    Py_ssize_t stride, width, height, strides[3];
-    if (!PyArg_ParseTuple(args, "y*nnnw*nw*nw*n", &rgb, &stride, &width, &height, &into[0],
-                          &strides[0], &into[1], &strides[1], &into[2], &strides[2]))
+    Py_ssize_t stride, width, height, layout, strides[3];
+    if (!PyArg_ParseTuple(args, "y*nnnnw*nw*nw*n", &rgb, &layout, &stride, &width, &height,
+                          &into[0], &strides[0], &into[1], &strides[1], &into[2], &strides[2]))
         return NULL;
     int can = __builtin_cpu_supports("avx2");
-    int fits = width > 0 && height > 0 && !(width & 1) && !(height & 1) &&
-               width <= PY_SSIZE_T_MAX / 3 && has_rows(rgb.len, height, 3 * width, stride);
+    int fits = layout >= 0 && layout < LAYOUTS && width > 0 && height > 0 && !(width & 1) &&
+               !(height & 1) && width <= PY_SSIZE_T_MAX / 4 &&
+               has_rows(rgb.len, height, SIZE_OF(layout) * width, stride);
     for (int i = 0; i < 3; i++)
         fits = fits && has_rows(into[i].len, i ? height / 2 : height, i ? width / 2 : width,
                                 strides[i]);
@@ -231,7 +271,9 @@ PyObject *to_yuv420(PyObject *self, PyObject *args)
     } else if (can) {
         Py_BEGIN_ALLOW_THREADS
         uint8_t *const planes[3] = {into[0].buf, into[1].buf, into[2].buf};
-        convert(rgb.buf, stride, width, height, planes, strides);
+        (layout == RGB    ? convert_RGB
+         : layout == RGBX ? convert_RGBX
+                          : convert_BGRX)(rgb.buf, stride, width, height, planes, strides);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&rgb);
