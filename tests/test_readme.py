@@ -17,13 +17,13 @@ from fragdex.testing import movie
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-TOLD = [ROOT / "README.md", ROOT / "docs" / "tutorial.md"]
+TOLD = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "tasks.md"]
 RUN = ("README.md", "docs/embedding.md", "docs/cookbook.md", "docs/exactness.md")
 RUN += ("docs/first-training-set.md", "docs/frames.md")
 RUN += ("docs/how-an-index-works.md", "docs/labelling.md", "docs/library.md")
 RUN += ("docs/moving-from.md", "docs/notebooks.md", "docs/origin.md", "docs/recordings.md")
 RUN += ("docs/repair.md", "docs/times.md", "docs/training.md", "docs/tutorial.md")
-RUN += ("docs/windows.md", "docs/arrays.md", "docs/other-sets.md")
+RUN += ("docs/tasks.md", "docs/windows.md", "docs/arrays.md", "docs/other-sets.md")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -94,7 +94,7 @@ def test_the_first_screen_shows_proves_and_runs_with_what_it_installs(checkout):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [TOLD[0], pytest.param(TOLD[1], marks=pytest.mark.true_start)], ids=name_of
+    "page", [TOLD[0], pytest.param(TOLD[1], marks=pytest.mark.true_start), TOLD[2]], ids=name_of
 )
 def test_every_command_line_works(page, checkout):
     pytest.importorskip("typer")
@@ -109,6 +109,7 @@ def test_every_command_line_works(page, checkout):
             continue  # someone else's server; a word to fill in
         done = subprocess.run(
             [sys.executable, "-m", "fragdex", *words],
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             text=True,
