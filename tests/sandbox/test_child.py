@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -182,13 +183,26 @@ def test_a_child_ends_with_its_parent_and_its_folder_goes_with_the_next(
     scratch.rmdir()
 
 
-def test_only_plain_files_are_taken_from_a_child(tmp_path):
-    own, secret = tmp_path / "own", tmp_path / "secret"
-    own.mkdir()
+@pytest.fixture(params=["here", "on another file system"])
+def own(request, tmp_path):
+    """The folder of a child: temporary folders are often in memory."""
+    with tempfile.TemporaryDirectory(dir=tmp_path if request.param == "here" else MEMORY) as folder:
+        if request.param != "here" and os.stat(folder).st_dev == tmp_path.stat().st_dev:
+            pytest.skip("no other file system is known")
+        yield Path(folder)
+
+
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def test_only_plain_files_are_taken_from_a_child(own, tmp_path):
+    secret = own / "secret"
     secret.write_text("x")
-    (own / "made").write_text("film")
-    take_file(own / "made", tmp_path / "taken")
-    assert (tmp_path / "taken").read_text() == "film"
+    for text in ("film", "the next one"):
+        (own / "made").write_text(text)
+        take_file(own / "made", tmp_path / "taken")
+        assert (tmp_path / "taken").read_text() == text
+        assert not (own / "made").exists()
     for trick in (
         lambda: os.symlink(secret, own / "made"),
         lambda: os.link(secret, own / "made"),
@@ -197,7 +211,8 @@ def test_only_plain_files_are_taken_from_a_child(tmp_path):
         trick()
         with pytest.raises(Unprocessable, match="not a file"):
             take_file(own / "made", tmp_path / "target")
-        assert not (tmp_path / "target").exists()
+        assert [path.name for path in tmp_path.iterdir() if path != own] == ["taken"]
+        (own / "made").unlink(missing_ok=True)
     assert secret.read_text() == "x"
 
 

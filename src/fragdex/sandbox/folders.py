@@ -25,6 +25,7 @@ except ImportError:  # pragma: no cover - no such system runs children with wall
     fcntl = None  # type: ignore[assignment]
 
 _PIECE: Final = 1 << 20
+_NOT_A_FILE: Final = "the result is not a file"
 _PREFIX: Final = "fragdex-child-"
 # Until it is locked, nobody may take it for one that was left behind.
 _UNLOCKED: Final = "fragdex-new-"
@@ -60,6 +61,8 @@ class OwnFolder:
 def take_file(original: Path, path: Path) -> None:
     """Move a file out of the folder of a child, which may have put anything there instead.
 
+    A file that is there already is replaced.
+
     Raises:
         Unprocessable: it is not a plain file of the child's own.
     """
@@ -71,19 +74,36 @@ def take_file(original: Path, path: Path) -> None:
         _copy(original, path)
     # Out of its folder, the child cannot put another one in its place.
     status = os.lstat(path)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+    if not _is_plain(status):
         path.unlink()
-        raise Unprocessable("the result is not a file")
+        raise Unprocessable(_NOT_A_FILE)
     if status.st_uid != os.geteuid():
         os.chown(path, os.geteuid(), os.getegid())
 
 
+def _is_plain(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+
+
 def _copy(original: Path, path: Path) -> None:
-    opened = os.open(original, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(opened, "rb") as source, path.open("xb") as target:
-        if os.fstat(opened).st_nlink != 1 or not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise Unprocessable("the result is not a file")
-        shutil.copyfileobj(source, target, _PIECE)
+    """The same from one file system to another; nothing of it is seen before it is whole."""
+    try:
+        opened = os.open(original, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise Unprocessable(_NOT_A_FILE) from error
+    copy = path.with_name(f".{path.name}.part")
+    with open(opened, "rb") as source:
+        if not _is_plain(os.fstat(opened)):
+            raise Unprocessable(_NOT_A_FILE)
+        try:
+            with copy.open("wb") as target:
+                shutil.copyfileobj(source, target, _PIECE)
+            os.replace(copy, path)
+        except BaseException:
+            copy.unlink(missing_ok=True)
+            raise
     original.unlink(missing_ok=True)
 
 
