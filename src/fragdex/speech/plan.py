@@ -20,6 +20,8 @@ from fragdex.speech.words import SpanNote
 
 LEAST_SLICE_MS: Final = 5_000
 MOST_SLICE_MS: Final = 60_000
+STRETCH: Final = 60
+"""Units in which voices are told apart at once: ten minutes."""
 _MOST_UNITS: Final = 48 * 3600 * 100 // UNIT
 """Units of a track: two days; times beyond are those of a broken file."""
 _LONG_SECONDS: Final = 60
@@ -100,6 +102,20 @@ class TranscriptionPlan:
         """
         frames, block = UNIT * self.block, unit // self.block
         return -(-frames * (2 * block + 1) * FRAME_MS // (2 * self.work_slice_ms)) - 1
+
+    @property
+    def stretches(self) -> tuple[int, ...]:
+        """Numbers of the stretches of `STRETCH` units that may hold sound.
+
+        >>> TranscriptionPlan(1, 30_000, 0, 90_000, 0.0, None, (0, 19, 20, 29)).stretches
+        (0, 1)
+        """
+        end = -(-self.last_frame // UNIT)
+        stretches: set[int] = set()
+        for number in self.slices:
+            first, last = self.units(number)
+            stretches.update(range(first // STRETCH, -(-min(last, end) // STRETCH)))
+        return tuple(sorted(stretches))
 
     def span(self, number: int) -> tuple[int, int]:
         """Frames [low, high) of slice `number`, but for the place of its cuts."""

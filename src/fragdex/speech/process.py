@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from fragdex.speech.engines import (
     validate_language,
 )
 from fragdex.speech.plan import TranscriptionPlan
+from fragdex.speech.speakers import Diarizer, Turn, matched
 from fragdex.speech.words import SliceTranscript
 
 STALL_SECONDS: Final = 900.0
@@ -171,6 +173,26 @@ class SpeechProcess(ChildProcess):
         )
         return SliceTranscript.of_json(heard)
 
+    def speaker_turns(
+        self, plan: TranscriptionPlan, number: int, *, check: Check = lambda: None
+    ) -> list[Turn]:
+        """Who speaks when in a stretch of the plan; its voices are numbered by themselves.
+
+        Raises:
+            EngineUnavailable: what tells speakers apart is not installed.
+        """
+        answer = self.do(
+            "speaker_turns", check=check, answer=self._read, plan=plan.as_json(), number=number
+        )
+        return [Turn(*turn) for turn in answer["turns"]]
+
+    def matched_turns(
+        self, stretches: Sequence[Sequence[Turn]], *, check: Check = lambda: None
+    ) -> list[Turn]:
+        """The turns of all stretches, in which a voice has one number."""
+        answer = self.do("matched_turns", check=check, answer=self._read, stretches=stretches)
+        return [Turn(*turn) for turn in answer["turns"]]
+
     def leave(self) -> None:
         """Forget the track; the model stays loaded."""
         self.do("leave")
@@ -249,6 +271,7 @@ class _SpeechJobs:
         self._channel = channel
         self._engine: Engine | None = None
         self._listener: Any = None
+        self._diarizer = cache(Diarizer)
         self.source: Any = None
 
     @property
@@ -297,14 +320,29 @@ class _SpeechJobs:
 
     def transcribe_slice(self, plan: dict[str, Any], number: int) -> dict[str, Any]:
         heard: SliceTranscript = self._listener.transcribe_slice(
-            TranscriptionPlan.of_json(plan), number, self.engine,
-            lambda done, of: self._channel.send(progress=done, of=of),
-        )  # fmt: skip
+            TranscriptionPlan.of_json(plan), number, self.engine, self._report
+        )
         return heard.as_json()
+
+    def speaker_turns(self, plan: dict[str, Any], number: int) -> dict[str, Any]:
+        turns = self._listener.speaker_turns(
+            TranscriptionPlan.of_json(plan), number, self._diarizer(), self._report
+        )
+        return {"turns": turns}
+
+    def matched_turns(self, stretches: list[list[list[int]]]) -> dict[str, Any]:
+        given = [[Turn(*turn) for turn in stretch] for stretch in stretches]
+        return {"turns": matched(given, self._listener.read, self._diarizer(), self._report)}
+
+    def _report(self, done: int, of: int) -> None:
+        self._channel.send(progress=done, of=of)
 
 
 def main(channel: Channel) -> None:
     """Do jobs until the parent is gone."""
     work = _SpeechJobs(channel)
-    jobs = (work.open, work.take, work.leave, work.plan, work.transcribe_slice)
+    jobs = (
+        work.open, work.take, work.leave, work.plan, work.transcribe_slice, work.speaker_turns,
+        work.matched_turns,
+    )  # fmt: skip
     channel.serve({job.__name__: job for job in jobs})

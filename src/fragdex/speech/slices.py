@@ -35,7 +35,8 @@ from fragdex.speech.cutting import (
     utterances,
 )
 from fragdex.speech.engines import Engine
-from fragdex.speech.plan import TranscriptionPlan, plan_of, probes_of, spans_of
+from fragdex.speech.plan import STRETCH, TranscriptionPlan, plan_of, probes_of, spans_of
+from fragdex.speech.speakers import Diarizer, Turn
 from fragdex.speech.words import SliceTranscript, SpanNote, Word
 
 _BLOCK: Final = 3
@@ -123,6 +124,26 @@ class Listener:
             return Cut(plan.last_frame, PAUSE)
         read = read or self.read
         return cut_near(read, border, REACH, plan.quiet, plan.first_frame, plan.last_frame)
+
+    def speaker_turns(
+        self,
+        plan: TranscriptionPlan,
+        number: int,
+        diarizer: Diarizer,
+        report: Callable[[int, int], None] = lambda done, of: None,
+    ) -> list[Turn]:
+        """Who speaks when in a stretch; its voices are numbered by themselves.
+
+        Args:
+            number: of `plan.stretches`.
+        """
+        first, last = (self.cut(plan, (number + more) * STRETCH).frame for more in (0, 1))
+        steps = [*range(first, last, _MOST_AHEAD), last]
+        parts = [self.read(low, high) for low, high in pairwise(steps)]
+        if not parts:
+            return []
+        turns = diarizer.speech_turns(np.concatenate(parts), report)
+        return [turn.later(first * FRAME_MS) for turn in turns]
 
     def transcribe_slice(
         self,

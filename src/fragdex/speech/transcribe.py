@@ -13,19 +13,21 @@ from typing import Any, Final, TypeVar
 
 import fragdex
 from fragdex import Index, Source, open_source
-from fragdex.errors import Unavailable
+from fragdex.errors import Unavailable, Unprocessable
 from fragdex.speech.engines import EngineChoice
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.process import SpeechProcess
+from fragdex.speech.speakers import Turn, diarization_model, numbered, with_speakers
 from fragdex.speech.words import SliceTranscript, Transcript, merged
 
 __all__ = ["transcribe"]
 
 _TRIES: Final = 3
-"""Processes that a slice is given to, one after the other, where they are ended from outside."""
+"""Processes that do a part, one after the other, where they are ended from outside."""
 
 Used = TypeVar("Used")
 OnSlice = Callable[[SliceTranscript, int, int], None]
+OnStretch = Callable[[int, int], None]
 
 
 def transcribe(
@@ -38,7 +40,9 @@ def transcribe(
     work_slice_ms: int = 30_000,
     jobs: int = 1,
     init: bytes | None = None,
+    speakers: bool = False,
     on_slice: OnSlice = lambda heard, done, of: None,
+    on_stretch: OnStretch = lambda done, of: None,
 ) -> Transcript:
     """The speech of a track.
 
@@ -51,15 +55,20 @@ def transcribe(
         work_slice_ms: length of the slices.
         init: the initialization segment, for segments that have none.
         jobs: processes, each with the engine's model in memory.
+        speakers: whether each word says who speaks (`Word.speaker`).
         on_slice: called in this thread with each slice in the order of the file, how many of them
             are done, and how many there are.
+        on_stretch: called in this thread with how many stretches of ten minutes have had their
+            voices told apart, and how many there are.
 
     Raises:
-        EngineUnavailable: the engine or its model is missing.
+        EngineUnavailable: the engine or its model is missing, or what tells speakers apart.
         InvalidRequest: the engine lacks this language.
         TrackNotFound: no such track, or it is not sound.
         UndecodableMedia: nothing of the track could be decoded.
     """
+    if speakers:
+        diarization_model()  # what is missing is said before anything is heard
     with ExitStack() as stack:
         opened = source if isinstance(source, Source) else stack.enter_context(open_source(source))
         known = fragdex.index(opened) if index is None else index
@@ -74,8 +83,16 @@ def transcribe(
         for one in pool.map(partial(children.transcribe_slice, plan), plan.slices):
             heard.append(one)
             on_slice(one, len(heard), len(plan.slices))
-    transcript = merged(heard, plan.language, requested=language)
-    plan.ensure_sound(transcript.missing)
+        transcript = merged(heard, plan.language, requested=language)
+        plan.ensure_sound(transcript.missing)
+        if speakers:
+            stretches: list[list[Turn]] = []
+            for turns in pool.map(partial(children.speaker_turns, plan), plan.stretches):
+                stretches.append(turns)
+                on_stretch(len(stretches), len(plan.stretches))
+            turns = children.attempt(partial(SpeechProcess.matched_turns, stretches=stretches))
+            words = with_speakers(transcript.words, numbered(turns, transcript.words))
+            transcript = replace(transcript, words=tuple(words))
     return replace(transcript, engine=children.engine)
 
 
@@ -103,12 +120,21 @@ class _Children:
         self.engine = ""
 
     def transcribe_slice(self, plan: TranscriptionPlan, number: int) -> SliceTranscript:
-        """A slice; where its process is ended by somebody, another one hears it from the start."""
+        """The words of a slice."""
+        return self.attempt(partial(SpeechProcess.transcribe_slice, plan=plan, number=number))
+
+    def speaker_turns(self, plan: TranscriptionPlan, number: int) -> list[Turn]:
+        """Who speaks when in a stretch; nobody where its sound breaks what tells them apart."""
+        try:
+            return self.attempt(partial(SpeechProcess.speaker_turns, plan=plan, number=number))
+        except Unprocessable:
+            return []
+
+    def attempt(self, work: Callable[..., Used]) -> Used:
+        """Have a process do something; where somebody ends it, another one does it again."""
         for left in reversed(range(_TRIES)):
             try:
-                return self.use(
-                    lambda child: child.transcribe_slice(plan, number, check=self.check)
-                )
+                return self.use(partial(work, check=self.check))
             except Unavailable:
                 if not left:
                     raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from fragdex.record import record
@@ -18,6 +18,7 @@ class Word(NamedTuple):
         time_confidence: that its time is right, 0 to 1; None where nobody says.
         doubted: whether the sound around it does not bear out what was heard: mostly speech of
             another language, or a model that repeats itself.
+        speaker: who says it, S1, S2 …; None where nobody asked.
     """
 
     text: str
@@ -26,6 +27,7 @@ class Word(NamedTuple):
     confidence: float | None = None
     time_confidence: float | None = None
     doubted: bool = False
+    speaker: str | None = None
 
     def later(self, ms: int) -> Word:
         """The same word at another time.
@@ -102,12 +104,23 @@ class Transcript:
         missing: spans that could not be heard.
         language: ISO 639-1, or None where nobody knows.
         engine: what heard it, for people.
+        names: of speakers, by S1, S2 …; those without a name are left out.
     """
 
     words: tuple[Word, ...]
     missing: tuple[SpanNote, ...] = ()
     language: str | None = None
     engine: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def speakers(self) -> list[str]:
+        """Who speaks, in the order in which they first do.
+
+        >>> Transcript((Word("a", 0, 9, speaker="S1"), Word("b", 10, 20))).speakers
+        ['S1']
+        """
+        return list(dict.fromkeys(word.speaker for word in self.words if word.speaker))
 
     @property
     def text(self) -> str:

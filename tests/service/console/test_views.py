@@ -112,11 +112,17 @@ def test_speech_is_transcribed_and_the_spoken_word_is_marked(opened):
     page.get_by_role("alert").get_by_text("does not know this language").wait_for()
     opened.wrong.clear()  # the browser tells of the 422
     page.get_by_label("Spoken language").fill("en")
+    page.get_by_label("Tell who speaks").check()
     with page.expect_response("**/transcriptions") as answer:
         page.get_by_role("button", name="Transcribe again").click()
     assert answer.value.status == 201
     page.wait_for_function("() => document.querySelectorAll('#captions option').length === 3")
     assert page.get_by_role("alert").is_hidden(), "what was wrong before is over"
+    name = page.get_by_label("Name of S1")
+    name.fill("Ada <b>")
+    name.press("Enter")
+    page.locator("#said .who", has_text="Ada <b>: ").first.wait_for()
+    assert page.locator("#said li.voice1").count(), "another one has another colour"
     languages = [
         one["language"]
         for one in opened.served.client.get(f"{API}/transcriptions").json()["transcriptions"]

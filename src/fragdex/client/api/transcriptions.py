@@ -15,7 +15,7 @@ from fragdex.client.exchange import Request, get_bytes, segment
 # fmt: off
 __all__ = [
     "BegunTranscription", "Copy", "DoubtedSpan", "FileTranscription", "FragmentWords", "Gap",
-    "HeardTrack", "MissingSpan", "Segment", "TranscriptionList", "TranscriptionRecord",
+    "HeardTrack", "MissingSpan", "Segment", "Speaker", "TranscriptionList", "TranscriptionRecord",
     "WholeTranscription", "WordSegment", "cancel_transcription", "copy_transcription",
     "create_transcription", "delete_transcription", "download_transcription_json",
     "download_transcription_mp4", "download_transcription_srt", "download_transcription_vtt",
@@ -23,6 +23,7 @@ __all__ = [
     "get_transcription_fragment", "get_transcription_progress", "head_transcription_json",
     "head_transcription_mp4", "head_transcription_srt", "head_transcription_vtt",
     "list_transcriptions", "transcribe_file", "transcribe_isobmff_file",
+    "update_transcription_speakers",
 ]
 # fmt: on
 
@@ -71,16 +72,32 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """Words that belong together."""
 
     end: float
+    speaker: str | None = None
+    """Who says all of it; null where nobody tells."""
     start: float
     """Seconds of the presentation."""
     text: str
 
 
-class WordSegment(Segment, frozen=True, kw_only=True):
+class Speaker(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who speaks."""
+
+    id: str
+    """S1, S2 …, in the order in which they first speak."""
+    name: str | None
+
+
+class WordSegment(msgspec.Struct, frozen=True, kw_only=True):
     """A word."""
 
     confidence: float | None
     """That it is this word, 0 to 1; null where the engine gives none."""
+    end: float
+    speaker: str | None = None
+    """Who says it; null where nobody tells."""
+    start: float
+    """Seconds of the presentation."""
+    text: str
     time_confidence: float | None
     """That its time is right, 0 to 1; null where the engine gives none."""
 
@@ -128,6 +145,8 @@ class WholeTranscription(msgspec.Struct, frozen=True, kw_only=True):
     language: str | None
     missing: tuple[MissingSpan, ...]
     segments: tuple[Segment, ...]
+    speakers: tuple[Speaker, ...]
+    """None where nobody asked for them."""
     text: str
     word_segments: tuple[WordSegment, ...]
 
@@ -160,6 +179,8 @@ class TranscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     slices: int | None
     """Null until the track is parted."""
     slices_done: int
+    speakers: tuple[Speaker, ...] | None
+    """Null where nobody asked for them; empty until it is complete."""
     started_at: datetime | None
     status: Literal["created", "pending", "transcribing", "complete", "failed"]
     track_id: int
@@ -182,22 +203,24 @@ def transcribe_file(
     idempotency_key: str | None = None,
     engine: Literal["moonshine", "pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = None,
     language: str | None = None,
+    speakers: bool | None = None,
     track_id: int | str | None = None,
 ) -> Request[BegunTranscription]:
-    """Transcribe the speech of a video; 200 if one with this track, engine and language is running
-    or complete.
+    """Transcribe the speech of a video; 200 if one with this track, engine, language and speakers is
+    running or complete.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
         engine: default: the setting `speech_engine`.
         language: ISO 639-1, or a BCP 47 tag with it; default: what the engine says.
+        speakers: whether words and captions say who speaks (S1, S2 …).
         track_id: track_ID, as number or text; default: the first audio track. `trackId` is
             tolerated.
     """
     return Request(
         "POST",
         f"/api/v1/files/{segment(id)}/transcribe",
-        body={"engine": engine, "language": language, "track_id": track_id},
+        body={"engine": engine, "language": language, "speakers": speakers, "track_id": track_id},
         headers={"Idempotency-Key": idempotency_key},
         result=BegunTranscription,
     )
@@ -214,22 +237,24 @@ def transcribe_isobmff_file(
     idempotency_key: str | None = None,
     engine: Literal["moonshine", "pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = None,
     language: str | None = None,
+    speakers: bool | None = None,
     track_id: int | str | None = None,
 ) -> Request[BegunTranscription]:
-    """Transcribe the speech of an ISOBMFF file; 200 if one with this track, engine and language is
-    running or complete.
+    """Transcribe the speech of an ISOBMFF file; 200 if one with this track, engine, language and
+    speakers is running or complete.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
         engine: default: the setting `speech_engine`.
         language: ISO 639-1, or a BCP 47 tag with it; default: what the engine says.
+        speakers: whether words and captions say who speaks (S1, S2 …).
         track_id: track_ID, as number or text; default: the first audio track. `trackId` is
             tolerated.
     """
     return Request(
         "POST",
         f"/api/v1/isobmff_files/{segment(id)}/transcribe",
-        body={"engine": engine, "language": language, "track_id": track_id},
+        body={"engine": engine, "language": language, "speakers": speakers, "track_id": track_id},
         headers={"Idempotency-Key": idempotency_key},
         result=BegunTranscription,
     )
@@ -271,6 +296,7 @@ def create_transcription(
     idempotency_key: str | None = None,
     engine: Literal["moonshine", "pocketsphinx", "faster-whisper", "sherpa-onnx"] | None = None,
     language: str | None = None,
+    speakers: bool | None = None,
     track_id: int | str | None = None,
     work_slice_ms: int | None = None,
 ) -> Request[TranscriptionRecord]:
@@ -281,6 +307,7 @@ def create_transcription(
         engine: default: the setting `speech_engine`.
         file_id: of an ISOBMFF file.
         language: ISO 639-1, or a BCP 47 tag with it; default: what the engine says.
+        speakers: whether words and captions say who speaks (S1, S2 …).
         track_id: track_ID, as number or text; default: the first audio track.
     """
     return Request(
@@ -290,6 +317,7 @@ def create_transcription(
             "engine": engine,
             "file_id": file_id,
             "language": language,
+            "speakers": speakers,
             "track_id": track_id,
             "work_slice_ms": work_slice_ms,
         },
@@ -562,4 +590,20 @@ def get_transcription_progress(id: str, *, last_event_id: str | None = None) -> 
         f"/api/v1/transcriptions/{segment(id)}/progress",
         headers={"Last-Event-ID": last_event_id},
         result=Event,
+    )
+
+
+def update_transcription_speakers(
+    id: str, *, names: Mapping[str, str]
+) -> Request[TranscriptionRecord]:
+    """Name the speakers of a complete transcription, in place of earlier names.
+
+    Args:
+        names: by S1, S2 …; those that are left out have no name.
+    """
+    return Request(
+        "PUT",
+        f"/api/v1/transcriptions/{segment(id)}/speakers",
+        body={"names": names},
+        result=TranscriptionRecord,
     )

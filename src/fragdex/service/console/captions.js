@@ -33,10 +33,11 @@ export async function captionsOf(file, signal) {
   return all.sort((one, other) => (one.since < other.since ? 1 : -1));
 }
 
-// The words of a transcription, each with whether it was probably not said.
+// The words of a transcription, each with whether it was probably not said, and who speaks.
 async function wordsOf(id, options) {
-  const { word_segments: words, doubted } = await askJson(`transcriptions/${id}.json`, options);
-  return words.map((word) => ({ ...word, doubted: doubted.some(({ start, end }) => start <= word.start && word.end <= end) }));
+  const { word_segments: words, doubted, speakers } = await askJson(`transcriptions/${id}.json`, options);
+  return { speakers, words: words.map((word) =>
+    ({ ...word, doubted: doubted.some(({ start, end }) => start <= word.start && word.end <= end) })) };
 }
 
 async function read(path, options) {
@@ -66,7 +67,7 @@ export async function attach(video, captions, shown, signal) {
 }
 
 // WebVTT of the service with other texts in its cues; null leaves a cue as it is, with its styles
-// and its place, and no text takes it out. No text is taken for markup or for a time.
+// and its place, no text takes it out, and who speaks stays. No text is taken for markup or for a time.
 export function edited(webvtt, texts) {
   let n = 0;
   const blocks = webvtt.split(/\n{2,}/).filter(Boolean).flatMap((block) => {
@@ -75,7 +76,8 @@ export function edited(webvtt, texts) {
     const text = texts[n++];
     if (text === null) return [block];
     const words = text.trim().replace(/\n\s*\n/g, "\n");
-    return words ? [`${times}\n${escaped(words)}`] : [];
+    const [voice] = block.slice(times.length + 1).match(/^<v [^>\n]*>/) ?? [""];
+    return words ? [`${times}\n${voice}${escaped(words)}`] : [];
   });
   return `${blocks.join("\n\n")}\n`;
 }

@@ -1,6 +1,6 @@
 // The transcript next to a video: spoken words are marked, a click seeks, and it can be corrected.
 
-import { post } from "./api.js";
+import { post, send } from "./api.js";
 import { attach, captionsOf, edited } from "./captions.js";
 import { attempt, clean, complain, h, tell } from "./dom.js";
 import { follow } from "./events.js";
@@ -16,6 +16,7 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
   let segments = [];
   let webvtt = ""; // whose cues they are
   let words = [];
+  let speakers = [];
   let here = null;
   const list = h("ol#said", { tabIndex: 0, "aria-label": "Phrases" });
   const search = h("input", { type: "search", placeholder: "Search the transcript", "aria-label": "Search the transcript" });
@@ -25,16 +26,18 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
   const language = h("input#language", { type: "text", placeholder: "en", size: 6, maxLength: 35, "aria-label": "Spoken language" });
   const engine = h("select#engine", { "aria-label": "Engine" }, h("option", { value: "" }, "Default engine"),
     ENGINES.map((one) => h("option", { value: one }, one)));
+  const apart = h("input#apart", { type: "checkbox" });
   const hear = h("button.writes", { type: "button", onclick: () => attempt(transcribe) }, "Transcribe");
   const how = h("details.how.writes", {}, h("summary", {}, "Transcribe"), h("div.fields", {},
     h("label", {}, h("span", {}, "Language (if empty: the engine’s)"), language),
-    h("label", {}, h("span", {}, "Engine"), engine), hear));
+    h("label", {}, h("span", {}, "Engine"), engine), h("label", {}, h("span", {}, "Tell who speaks"), apart), hear));
   const bar = h("progress", { max: 1, value: 0, "aria-label": "Transcribing", hidden: true });
   const none = h("p.soft", {}, sounds ? "Nothing yet. Transcribe the sound, or drop a .vtt, .srt or .json file here."
     : "Nothing yet. Drop a .vtt, .srt or .json file here.");
   const doubts = h("p.soft", { hidden: true }, "Underlined words were probably not said: the sound is like another language.");
+  const cast = h("div.cast", { hidden: true });
   const element = h("section#transcript.card", { "aria-label": "Transcript" },
-    h("div.heading", {}, h("h2", {}, "Transcript"), h("span.gap"), stop, edit), sounds && how, search, found, bar, none, doubts, list);
+    h("div.heading", {}, h("h2", {}, "Transcript"), h("span.gap"), stop, edit), sounds && how, search, found, bar, none, doubts, cast, list);
 
   async function refresh(wanted) {
     sources = await captionsOf(file, signal);
@@ -49,12 +52,27 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
   async function use() {
     const source = sources.find(({ id }) => id === select.value) ?? sources[0];
     ({ cues: segments, text: webvtt } = await attach(video, source, Boolean(select.value), signal));
-    words = source?.words ? await source.words({ signal }) : [];
+    ({ words, speakers } = source?.words ? await source.words({ signal }) : { words: [], speakers: [] });
+    introduce(source?.id);
     for (const one of [search, edit]) one.hidden = !segments.length;
     none.hidden = segments.length > 0;
     doubts.hidden = !words.some((one) => one.doubted);
     again();
     draw();
+  }
+
+  // Each speaker has a colour, and a name that is given once for all that they say.
+  function introduce(id) {
+    cast.hidden = !speakers.length;
+    cast.replaceChildren(...speakers.map((one, n) => h(`input.voice.voice${n % 6}`, {
+      type: "text", value: one.name ?? "", placeholder: one.id, maxLength: 60, "aria-label": `Name of ${one.id}`,
+      onchange: ({ target }) => attempt(async () => {
+        one.name = target.value.trim() || null;
+        const names = Object.fromEntries(speakers.filter(({ name }) => name).map(({ id: who, name }) => [who, name]));
+        await send("PUT", `transcriptions/${id}/speakers`, { names }, { signal });
+        await use();
+      }),
+    })));
   }
 
   // An earlier transcription stays next to a new one.
@@ -67,14 +85,18 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
   function draw() {
     here = null;
     let next = 0;
+    let before = null;
     list.replaceChildren(...segments.map((segment, n) => {
       const own = [];
       while (next < words.length && (words[next].start < segment.end || n === segments.length - 1)) own.push(words[next++]);
       const text = own.length ? own.flatMap(({ text, start, end, doubted }) =>
         [h(`span${doubted ? ".doubted" : ""}`, { "data-start": start, "data-end": end }, text.trim()), " "]) : [segment.text];
-      return h("li", { "data-start": segment.start, "data-end": segment.end },
+      const who = speakers.findIndex(({ id }) => id === own[0]?.speaker);
+      const name = who >= 0 && who !== before ? h(`span.who.voice${who % 6}`, {}, `${speakers[who].name ?? speakers[who].id}: `) : null;
+      before = who;
+      return h(`li${who >= 0 ? `.voice${who % 6}` : ""}`, { "data-start": segment.start, "data-end": segment.end },
         h("button.moment", { type: "button", "aria-label": `Go to ${clock(segment.start, 0)}` }, clock(segment.start, 0)),
-        h("span.text", { "data-start": segment.start }, text));
+        h("span.text", { "data-start": segment.start }, name, text));
     }));
     find();
     mark();
@@ -149,7 +171,7 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
 
   async function transcribe() {
     hear.disabled = true;
-    const wanted = { language: language.value.trim(), engine: engine.value };
+    const wanted = { language: language.value.trim(), engine: engine.value, speakers: apart.checked };
     const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value));
     try {
       // always a new one: that is what "again" means

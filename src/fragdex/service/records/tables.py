@@ -22,6 +22,7 @@
 | render_slices | frames kept for any render that would make the same ones |
 | transcriptions | what is, or was, heard in a track |
 | transcription_slices | a slice of a transcription, and the words of it |
+| transcription_speakers | who speaks when in a transcription that tells, and their names |
 | replays | answers kept for requests that come again with their Idempotency-Key |
 | jobs | work that was requested: how often it was begun, and whether it is still wanted |
 | executors | a worker process that is alive, by the database's clock |
@@ -631,6 +632,17 @@ transcription_slices = table(
     Column("heard", JSON(none_as_null=True)),
     Column("seconds", Float),
     at("completed_at"),
+)
+
+transcription_speakers = table(
+    "transcription_speakers",
+    of("transcriptions", "transcription_id", primary_key=True),
+    # [start_ms, end_ms, voice] of all turns, by time; null until voices are told apart
+    Column("turns", JSON(none_as_null=True)),
+    # how many say words
+    Column("speakers", Integer),
+    # by S1, S2 …; those without a name are left out
+    Column("names", JSON, nullable=False, default=dict),
 )
 Index(None, transcriptions.c.tenant_id, transcriptions.c.id)
 Index(None, transcriptions.c.tenant_id, transcriptions.c.row_bytes)

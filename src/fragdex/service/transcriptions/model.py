@@ -49,6 +49,9 @@ TrackIdField = Annotated[int, Field(ge=0, le=MAX_TRACK_ID), NUMBER_OR_TEXT]
 
 _LANGUAGE = written_as("[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", "a language tag, such as en,")
 LanguageField = Annotated[str, Field(max_length=35), _LANGUAGE]
+SpeakersField = Annotated[
+    bool, Field(description="whether words and captions say who speaks (S1, S2 …)")
+]
 
 
 class TrackChoice(RequestBody):
@@ -66,6 +69,7 @@ class TrackChoice(RequestBody):
         examples=["en"],
     )
     engine: SpeechEngine | None = Field(None, description="default: the setting `speech_engine`")
+    speakers: SpeakersField = False
     _track_member: str = PrivateAttr("track_id")
 
     @model_validator(mode="wrap")
@@ -97,9 +101,27 @@ class NewTranscription(RequestBody):
         examples=["en"],
     )
     engine: SpeechEngine | None = Field(None, description="default: the setting `speech_engine`")
+    speakers: SpeakersField = False
     work_slice_ms: Annotated[int, Field(ge=LEAST_SLICE_MS, le=MOST_SLICE_MS), JSON_NUMBER] = (
         DEFAULT_SLICE_MS
     )
+
+
+class SpeakerNames(RequestBody):
+    """What speakers are called."""
+
+    names: dict[str, str] = Field(
+        description="by S1, S2 …; those that are left out have no name",
+        examples=[{"S1": "Ada"}],
+        max_length=1_000,
+    )
+
+
+class Speaker(ApiModel):
+    """Somebody who speaks."""
+
+    id: str = Field(description="S1, S2 …, in the order in which they first speak")
+    name: str | None
 
 
 class Gap(ApiModel):
@@ -145,6 +167,9 @@ class TranscriptionRecord(ApiModel):
     slices_done: int
     words: int | None = Field(description="null until it is complete")
     missing: list[Gap] = Field(description="what could not be heard, once it is complete")
+    speakers: list[Speaker] | None = Field(
+        description="null where nobody asked for them; empty until it is complete"
+    )
     seconds: Seconds = Field(
         description="wait (for a worker) and whole; plan and slices as they passed; hear: what all "
         "slices cost together"
@@ -196,6 +221,7 @@ class Segment(ApiModel):
     start: float = Field(description="seconds of the presentation")
     end: float
     text: str
+    speaker: str | None = Field(None, description="who says all of it; null where nobody tells")
 
 
 class WordSegment(ApiModel):
@@ -210,6 +236,7 @@ class WordSegment(ApiModel):
     time_confidence: float | None = Field(
         description="that its time is right, 0 to 1; null where the engine gives none"
     )
+    speaker: str | None = Field(None, description="who says it; null where nobody tells")
 
 
 class FragmentWords(ApiModel):
@@ -240,5 +267,6 @@ class WholeTranscription(FragmentWords):
 
     language: str | None
     text: str
+    speakers: list[Speaker] = Field(description="none where nobody asked for them")
     missing: list[MissingSpan]
     doubted: list[DoubtedSpan] = Field(description="spans whose words were probably not said")

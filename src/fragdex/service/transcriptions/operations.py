@@ -27,7 +27,12 @@ from fragdex.service.outbox import emit
 from fragdex.service.records import deletion
 from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import instant, new_id, rfc3339
-from fragdex.service.records.tables import isobmff_files, transcription_slices, transcriptions
+from fragdex.service.records.tables import (
+    isobmff_files,
+    transcription_slices,
+    transcription_speakers,
+    transcriptions,
+)
 from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.transcriptions.model import (
     DEFAULT_SLICE_MS,
@@ -46,8 +51,10 @@ from fragdex.service.transcriptions.records import (
     choice_of,
     end_ms,
     event_data,
+    speakers_of,
     transcribed_slices,
     transcript_of,
+    turns_of,
     validate_sound_of,
 )
 from fragdex.service.transcriptions.worker import COPY, TRANSCRIBE
@@ -56,6 +63,7 @@ from fragdex.service.web.events import Event
 from fragdex.speech.captions import FORMS, CaptionLayout, as_document
 from fragdex.speech.engines import make_engine, validate_language
 from fragdex.speech.plan import TranscriptionPlan
+from fragdex.speech.speakers import speaker_ids, speaker_names, with_speakers
 from fragdex.speech.words import merged
 
 _ROW: Final = transcriptions.c
@@ -83,7 +91,7 @@ def create_transcription(
         "work_slice_ms": new.work_slice_ms,
     }
     with context.database.write() as connection:
-        _begin(context, connection, row)
+        _begin(context, connection, row, speakers=new.speakers)
         return TRANSCRIPTIONS.read(connection, tenant_id, row["id"])
 
 
@@ -93,7 +101,8 @@ def begin_for(
     """The transcription of a track of a file, and whether it is a new one.
 
     The newest one that is made or being made is given again, where it is of the language and
-    engine that are requested, if any are; one that failed is not. Raises as `create_transcription`.
+    engine that are requested, if any are, and tells speakers or not as requested; one that failed
+    is not. Raises as `create_transcription`.
     """
     engine = choice_of(context.settings, choice.engine)
     if choice.language is not None:
@@ -107,6 +116,8 @@ def begin_for(
         alike = alike.where(_ROW.engine == engine.name)
     if choice.language is not None:
         alike = alike.where(sa.func.lower(_ROW.wanted_language) == choice.language.lower())
+    told = sa.exists().where(transcription_speakers.c.transcription_id == _ROW.id)
+    alike = alike.where(told if choice.speakers else ~told)
     file = isobmff_files.c
     with context.database.write() as connection:
         # Of two that ask at once, the second finds what the first began.
@@ -115,7 +126,7 @@ def begin_for(
             raise RecordNotFound("there is no such ISOBMFF file")
         transcription_id = connection.scalar(alike)
         if transcription_id is None:
-            _begin(context, connection, row)
+            _begin(context, connection, row, speakers=choice.speakers)
     begun = BegunTranscription(id=transcription_id or row["id"], file_id=file_id, track_id=track.id)
     return begun, transcription_id is None
 
@@ -154,12 +165,16 @@ def _row(tenant_id: str, file_id: str, track: Track, engine: str) -> dict[str, A
     }
 
 
-def _begin(context: ServiceContext, connection: Connection, row: Mapping[str, Any]) -> None:
+def _begin(
+    context: ServiceContext, connection: Connection, row: Mapping[str, Any], *, speakers: bool
+) -> None:
     there = sa.select(isobmff_files.c.id).where(isobmff_files.c.id == row["file_id"])
     if connection.execute(there.with_for_update(key_share=True)).first() is None:
         raise RecordNotFound("there is no such ISOBMFF file")  # deleted meanwhile
     context.jobs.ensure_room(connection, row["tenant_id"])
     connection.execute(transcriptions.insert().values(**row))
+    if speakers:
+        connection.execute(transcription_speakers.insert().values(transcription_id=row["id"]))
     ensure_within_quota(connection, row["tenant_id"])
     context.jobs.enqueue(connection, TRANSCRIBE, row["id"], tenant_id=row["tenant_id"])
 
@@ -244,10 +259,11 @@ def fragment(
             raise RecordNotFound("the track has no such slice", more={"slices": last})
         around = TranscriptionPlan.of_json(row.plan).around(number)
         slices = transcribed_slices(connection, row.id, around)
+        turns = turns_of(speakers_of(connection, [row.id]).get(row.id))
     heard = [one for _, one in slices if one is not None]
     if len(heard) < len(slices):
         raise _not_heard(row)
-    words = merged(heard).words
+    words = with_speakers(merged(heard).words, turns)
     return as_document([w for w in words if 2 * begin <= w.start_ms + w.end_ms < 2 * end])
 
 
@@ -273,6 +289,26 @@ def written(
         row = _need_complete(TRANSCRIPTIONS.row(connection, tenant_id, transcription_id))
         transcript = transcript_of(connection, row)
     return write(transcript, layout), media_type
+
+
+def name_speakers(
+    context: ServiceContext, tenant_id: str, transcription_id: str, names: Mapping[str, str]
+) -> TranscriptionRecord:
+    """Say what speakers are called, in place of what was said before.
+
+    Raises:
+        RecordNotFound: this tenant has none of this id.
+        NotReady: the transcription is not complete.
+        InvalidRequest: there is no such speaker, or this cannot be a name.
+    """
+    with context.database.write() as connection:
+        row = _need_complete(TRANSCRIPTIONS.row(connection, tenant_id, transcription_id, lock=True))
+        speakers = speakers_of(connection, [row.id]).get(row.id)
+        ids = speaker_ids(speakers.speakers or 0) if speakers else []
+        values = {"names": speaker_names(names, ids)}
+        mine = transcription_speakers.c.transcription_id == row.id
+        connection.execute(transcription_speakers.update().where(mine).values(**values))
+        return TRANSCRIPTIONS.read(connection, tenant_id, transcription_id)
 
 
 def order_copy(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -25,11 +26,16 @@ from fragdex.service.isobmff.operations import FILES, index_keys
 from fragdex.service.isobmff.tracks import blob_of_track
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.identifiers import instant, rfc3339
-from fragdex.service.records.tables import transcription_slices, transcriptions
+from fragdex.service.records.tables import (
+    transcription_slices,
+    transcription_speakers,
+    transcriptions,
+)
 from fragdex.service.transcriptions.model import (
     Copy,
     Gap,
     HeardTrack,
+    Speaker,
     TranscriptionList,
     TranscriptionRecord,
     TranscriptionStatus,
@@ -37,6 +43,7 @@ from fragdex.service.transcriptions.model import (
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.uploads.repository import Repository
 from fragdex.speech.engines import ENGINES, EngineChoice, default_engine
+from fragdex.speech.speakers import Turn, speaker_ids, with_speakers
 from fragdex.speech.words import SliceTranscript, Transcript, merged
 
 FAMILY: Final = "transcriptions"
@@ -106,9 +113,26 @@ def transcribed_slices(
 
 
 def transcript_of(connection: Connection, row: Row[Any]) -> Transcript:
-    """What was heard in all slices."""
+    """What was heard in all slices, and by whom it was said."""
     slices = [heard for _, heard in transcribed_slices(connection, row.id) if heard is not None]
-    return merged(slices, row.language, requested=row.wanted_language)
+    transcript = merged(slices, row.language, requested=row.wanted_language)
+    speakers = speakers_of(connection, [row.id]).get(row.id)
+    if speakers is None:
+        return transcript
+    words = with_speakers(transcript.words, turns_of(speakers))
+    return replace(transcript, words=tuple(words), names=dict(speakers.names))
+
+
+def speakers_of(connection: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
+    """The speakers of transcriptions, by id, of those where somebody asked for them."""
+    mine = transcription_speakers.c.transcription_id.in_(ids)
+    rows = connection.execute(sa.select(transcription_speakers).where(mine))
+    return {row.transcription_id: row for row in rows}
+
+
+def turns_of(speakers: Row[Any] | None) -> list[Turn]:
+    """Who speaks when; nothing where nobody asked, and until voices are told apart."""
+    return [Turn(*turn) for turn in (speakers.turns if speakers else None) or ()]
 
 
 def _records_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[TranscriptionRecord]:
@@ -125,10 +149,13 @@ def _records_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[Transc
         .group_by(_SLICE.transcription_id)
     )
     sums = {one.transcription_id: (one.done, one.seconds) for one in connection.execute(done)}
-    return [_record(row, *sums.get(row.id, (0, None))) for row in rows]
+    speakers = speakers_of(connection, [row.id for row in rows])
+    return [_record(row, *sums.get(row.id, (0, None)), speakers.get(row.id)) for row in rows]
 
 
-def _record(row: Row[Any], done: int, hear: float | None) -> TranscriptionRecord:
+def _record(
+    row: Row[Any], done: int, hear: float | None, speakers: Row[Any] | None
+) -> TranscriptionRecord:
     seconds: dict[str, float] = dict(row.seconds or {})
     ended = row.completed_at or row.failed_at or instant()
     seconds["wait"] = ((row.started_at or ended) - row.created_at).total_seconds()
@@ -153,6 +180,7 @@ def _record(row: Row[Any], done: int, hear: float | None) -> TranscriptionRecord
             Gap(start_ms=start, end_ms=end, reason=reason)
             for start, end, reason in row.missing or ()
         ],
+        speakers=_speakers(speakers),
         seconds={name: round(value, 3) for name, value in seconds.items()},
         problem=Problem.of(row.problem),
         copy_with_captions=_copy(row),
@@ -161,6 +189,13 @@ def _record(row: Row[Any], done: int, hear: float | None) -> TranscriptionRecord
         completed_at=rfc3339(row.completed_at),
         failed_at=rfc3339(row.failed_at),
     )
+
+
+def _speakers(row: Row[Any] | None) -> list[Speaker] | None:
+    if row is None:
+        return None
+    ids = speaker_ids(row.speakers or 0)
+    return [Speaker(id=one, name=row.names.get(one)) for one in ids]
 
 
 def _copy(row: Row[Any]) -> Copy | None:

@@ -15,6 +15,7 @@ from fragdex.service.transcriptions.model import (
     FileTranscription,
     FragmentWords,
     NewTranscription,
+    SpeakerNames,
     TrackChoice,
     TranscriptionList,
     TranscriptionRecord,
@@ -156,6 +157,16 @@ for _form in FORMS:
     _captions(_form)
 
 
+@router.put(
+    "/transcriptions/{id}/speakers", responses=answers(RecordNotFound, NotReady, Unprocessable)
+)
+def update_transcription_speakers(
+    id: RecordId, names: SpeakerNames, caller: Asking, context: InContext
+) -> TranscriptionRecord:
+    """Name the speakers of a complete transcription, in place of earlier names."""
+    return operations.name_speakers(context, caller.tenant_id, id, names.names)
+
+
 @router.post(
     "/transcriptions/{id}/copy", status_code=202, responses=answers(RecordNotFound, NotReady)
 )
@@ -216,8 +227,8 @@ def _of_files(path: str, noun: str, tag: str) -> None:
     router.post(
         f"{path}/{{id}}/transcribe",
         name=f"transcribe_{tag}",
-        description=f"Transcribe the speech of {noun}; 200 if one with this track, engine and "
-        "language is running or complete.",
+        description=f"Transcribe the speech of {noun}; 200 if one with this track, engine, "
+        "language and speakers is running or complete.",
         status_code=201,
         response_model=BegunTranscription,
         responses={**REFUSED, **GOING},

@@ -1,8 +1,9 @@
-"""The jobs `transcribe`, `transcribe-slice` and `transcribe-copy`.
+"""The jobs `transcribe`, `transcribe-slice`, `transcribe-stretch` and `transcribe-copy`.
 
 A transcription listens to parts of its track, plans its slices, waits for them and becomes complete
-in one transaction. A slice is heard by itself, and its words are there as soon as it ends. All of
-it may be killed at any moment and run again: the plan stands in the database, slices that are done
+in one transaction; where somebody asked who speaks, voices are told apart before that, in stretches
+of ten minutes. A slice is heard by itself, and its words are there as soon as it ends. All of it may
+be killed at any moment and run again: the plan stands in the database, slices that are done
 are not heard again, and a run that comes too late publishes nothing.
 
 A copy with the captions in it is an ISOBMFF file of its own. It is made of the file itself where
@@ -36,7 +37,12 @@ from fragdex.service.outbox import emit
 from fragdex.service.records import blobs
 from fragdex.service.records.database import insert
 from fragdex.service.records.identifiers import instant
-from fragdex.service.records.tables import isobmff_files, transcription_slices, transcriptions
+from fragdex.service.records.tables import (
+    isobmff_files,
+    transcription_slices,
+    transcription_speakers,
+    transcriptions,
+)
 from fragdex.service.transcriptions.model import TranscriptionStatus
 from fragdex.service.transcriptions.records import (
     OPEN,
@@ -44,13 +50,15 @@ from fragdex.service.transcriptions.records import (
     event_data,
     is_over,
     sound_of,
+    speakers_of,
     transcribed_slices,
     transcript_of,
 )
-from fragdex.speech.captions import MADE, PLACES, Pieces, cues_of, pieces_of_copy
+from fragdex.speech.captions import MADE, PLACES, Pieces, cues_of, marked, pieces_of_copy
 from fragdex.speech.engines import BUILT_IN, required_package
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.process import EngineFacts, SpeechProcess
+from fragdex.speech.speakers import Turn, diarization_model, numbered, with_speakers
 from fragdex.speech.words import SliceTranscript, SpanNote, merged
 
 # The engines of this process: each a process of its own that stays for the next slice.
@@ -166,13 +174,14 @@ def engine_state(context: ServiceContext) -> str:
 
 TRANSCRIBE: Final = "transcribe"
 SLICE: Final = "transcribe-slice"
+STRETCH: Final = "transcribe-stretch"
 COPY: Final = "transcribe-copy"
 
 # The transcription itself hears little: what ends it again and again is not its doing.
 _ATTEMPTS: Final = 10
 _LOOK_SECONDS: Final = 2.0
 _ROWS_AT_ONCE: Final = 500
-_ROW, _SLICE = transcriptions.c, transcription_slices.c
+_ROW, _SLICE, _SPEAKERS = transcriptions.c, transcription_slices.c, transcription_speakers.c
 
 _PIECE: Final = 1 << 20
 
@@ -187,12 +196,18 @@ def _run(context: ServiceContext, job: Job) -> None:
         context.part(Engines).rest(job.record_id)
         return
     try:
+        with context.database.read() as connection:
+            speakers = speakers_of(connection, [row.id]).get(row.id)
+        if speakers is not None:
+            diarization_model()  # what is missing is said before anything is heard
         begun = time.monotonic()
         plan = _plan(context, job, row) if row.plan is None else TranscriptionPlan.of_json(row.plan)
         seconds = {"plan": time.monotonic() - begun}
         begun = time.monotonic()
         job.slices(SLICE, [{"number": number} for number in plan.slices])
         seconds["slices"] = time.monotonic() - begun
+        if speakers is not None and speakers.turns is None:
+            _tell_speakers(context, job, row, plan)
         _finish(context, row, plan, seconds)
     finally:
         context.part(Engines).rest(row.id)
@@ -249,6 +264,45 @@ def _save_plan(
         for first in range(0, len(new), _ROWS_AT_ONCE):
             statement = insert(connection, transcription_slices).on_conflict_do_nothing()
             connection.execute(statement, new[first : first + _ROWS_AT_ONCE])
+
+
+def _tell_speakers(
+    context: ServiceContext, job: Job, row: Row[Any], plan: TranscriptionPlan
+) -> None:
+    """Write down who speaks when."""
+    payloads = [{"number": number} for number in plan.stretches]
+    stretches = job.slices(STRETCH, payloads, stage="v")
+    seat = context.jobs.seats.taken(row.tenant_id, job.check)
+    with seat, context.part(Engines).listener(context, row, job.check) as child:
+        matched = child.matched_turns(
+            [[Turn(*turn) for turn in stretch] for stretch in stretches], check=job.check
+        )
+    with context.database.read() as connection:
+        words = transcript_of(connection, row).words
+    turns = numbered(matched, words)
+    count = len({word.speaker for word in with_speakers(words, turns)} - {None})
+    values = {"turns": [list(turn) for turn in turns], "speakers": count}
+    mine = _SPEAKERS.transcription_id == row.id
+    with context.database.write() as connection:
+        connection.execute(transcription_speakers.update().where(mine).values(**values))
+
+
+def _run_stretch(context: ServiceContext, job: Job) -> list[list[int]]:
+    """Who speaks when in a stretch; nobody where its sound breaks what tells voices apart."""
+    with context.database.read() as connection:
+        row = connection.execute(
+            sa.select(transcriptions).where(_ROW.id == job.record_id, OPEN)
+        ).one_or_none()
+    if row is None:
+        return []
+    plan = TranscriptionPlan.of_json(row.plan)
+    check = _until_over(context, job, row)
+    try:
+        with context.part(Engines).listener(context, row, check) as child:
+            turns = child.speaker_turns(plan, job.payload["number"], check=check)
+    except (Unprocessable, _Over):
+        return []
+    return [list(turn) for turn in turns]
 
 
 def _finish(
@@ -341,6 +395,19 @@ def _begin_slice(
 def _transcribed(
     context: ServiceContext, job: Job, row: Row[Any], plan: TranscriptionPlan, number: int
 ) -> SliceTranscript:
+    check = _until_over(context, job, row)
+    with context.part(Engines).listener(context, row, check) as child:
+        try:
+            return child.transcribe_slice(plan, number, check=check)
+        except Unprocessable as error:
+            # This sound broke the engine or the decoder: the rest is heard, and the gap is said.
+            start, end = (frame * 10 for frame in plan.span(number))
+            gap = SpanNote(start, end, error.message)
+            return SliceTranscript(number, (), (gap,))
+
+
+def _until_over(context: ServiceContext, job: Job, row: Row[Any]) -> Callable[[], None]:
+    """A check that ends work on a transcription that nobody wants any more."""
     looked = time.monotonic()
 
     def check() -> None:
@@ -351,14 +418,7 @@ def _transcribed(
             if is_over(context, row.id):
                 raise _Over
 
-    with context.part(Engines).listener(context, row, check) as child:
-        try:
-            return child.transcribe_slice(plan, number, check=check)
-        except Unprocessable as error:
-            # This sound broke the engine or the decoder: the rest is heard, and the gap is said.
-            start, end = (frame * 10 for frame in plan.span(number))
-            gap = SpanNote(start, end, error.message)
-            return SliceTranscript(number, (), (gap,))
+    return check
 
 
 def _copy(context: ServiceContext, job: Job) -> None:
@@ -371,7 +431,7 @@ def _copy(context: ServiceContext, job: Job) -> None:
             return
         transcript = transcript_of(connection, row)
         sources = _sources(connection, row)
-    cues = cues_of(transcript.words)
+    cues = cues_of(marked(transcript))
     with OwnFolder() as folder:
         pieces = Pieces(folder / PLACES, folder / MADE)
         for number, blob in enumerate(sources):
@@ -469,6 +529,7 @@ def _name(filename: str) -> str:
 WORK: tuple[Work, ...] = (
     Work(TRANSCRIBE, _run, _failed, queue=PARENTS, attempts=_ATTEMPTS),
     Work(SLICE, _run_slice, queue=SLICES),
+    Work(STRETCH, _run_stretch, queue=SLICES),
     Work(COPY, _copy, _copy_failed),
 )
 """What the family has done by workers."""

@@ -1,4 +1,4 @@
-"""Uploads whose length nobody has said yet.
+"""Uploads whose length nobody has said yet; who speaks in transcriptions.
 
 Processes of the version before go on beside those of this one; of such an upload alone they can
 tell nothing.
@@ -18,7 +18,21 @@ _TABLES: Final = ("fragdex_uploads", "fragdex_files", "fragdex_tus_uploads")
 
 
 def upgrade() -> None:
-    """Let `byte_size` be null in the tables of uploads and of their files."""
+    """Let `byte_size` be null in the tables of uploads and their files; add a table of speakers."""
+    op.create_table(
+        "fragdex_transcription_speakers",
+        sa.Column("transcription_id", sa.String(36), nullable=False),
+        sa.Column("turns", sa.JSON()),
+        sa.Column("speakers", sa.Integer()),
+        sa.Column("names", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("transcription_id", name="pk_fragdex_transcription_speakers"),
+        sa.ForeignKeyConstraint(
+            ["transcription_id"],
+            ["fragdex_transcriptions.id"],
+            name="fk_fragdex_transcription_speakers_transcription_id",
+            ondelete="CASCADE",
+        ),
+    )
     if op.get_bind().dialect.name != "sqlite":
         for name in _TABLES:
             op.alter_column(name, "byte_size", nullable=True)
