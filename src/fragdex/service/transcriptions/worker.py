@@ -1,10 +1,10 @@
 """The jobs `transcribe`, `transcribe-slice`, `transcribe-stretch` and `transcribe-copy`.
 
 A transcription listens to parts of its track, plans its slices, waits for them and becomes complete
-in one transaction; where somebody asked who speaks, voices are told apart before that, in stretches
-of ten minutes. A slice is heard by itself, and its words are there as soon as it ends. All of it may
-be killed at any moment and run again: the plan stands in the database, slices that are done
-are not heard again, and a run that comes too late publishes nothing.
+in one transaction; before that voices are told apart, where somebody asked who speaks. A slice is
+heard by itself, and its words are there as soon as it ends. All of it may be killed at any moment
+and run again: the plan stands in the database, slices that are done are not heard again, and a run
+that comes too late publishes nothing.
 
 A copy with the captions in it is an ISOBMFF file of its own. It is made of the file itself where
 its bytes are here and are ISOBMFF; else of the file of the track that was heard.
