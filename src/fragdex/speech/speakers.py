@@ -47,7 +47,7 @@ _NEVER: Final = 1e9
 _PIECE: Final = _WINDOW * SAMPLE_RATE
 _MINUTE: Final = 60 * SAMPLE_RATE
 _FAR_MS: Final = 2_000
-"""From a turn: what is said there has no speaker."""
+"""From a turn: words there have no speaker."""
 _BETWEEN: Final = SAMPLE_RATE // 5
 _ADVICE: Final = "pip install 'fragdex[speech]'"
 
@@ -244,7 +244,7 @@ def _clearest(turns: Sequence[Turn]) -> dict[int, list[Turn]]:
 
 
 def _without(turn: Turn, others: Sequence[Turn]) -> list[Turn]:
-    """What is left of a turn where others speak too; all of it where nothing would be."""
+    """The parts of a turn in which nobody else speaks; all of it where there are none."""
     edges = [(turn.start_ms, turn.start_ms), (turn.end_ms, turn.end_ms)]
     edges += [(one.start_ms, one.end_ms) for one in others]
     parts, at = [], turn.start_ms
@@ -257,7 +257,7 @@ def _without(turn: Turn, others: Sequence[Turn]) -> list[Turn]:
 
 
 def _sample(turns: Sequence[Turn], read: ReadFrames) -> Sound:
-    """Turns one after the other, with a little quiet behind each."""
+    """Turns one after the other, with a little quiet after each."""
     quiet = np.zeros(_BETWEEN, np.int16)
     parts: list[Sound] = []
     for turn in turns:

@@ -146,7 +146,7 @@ class WholeTranscription(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[MissingSpan, ...]
     segments: tuple[Segment, ...]
     speakers: tuple[Speaker, ...]
-    """None where nobody asked for them."""
+    """None if not requested."""
     text: str
     word_segments: tuple[WordSegment, ...]
 
@@ -180,7 +180,7 @@ class TranscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Null until the track is parted."""
     slices_done: int
     speakers: tuple[Speaker, ...] | None
-    """Null where nobody asked for them; empty until it is complete."""
+    """Null if not requested; empty until it is complete."""
     started_at: datetime | None
     status: Literal["created", "pending", "transcribing", "complete", "failed"]
     track_id: int

@@ -168,7 +168,7 @@ class TranscriptionRecord(ApiModel):
     words: int | None = Field(description="null until it is complete")
     missing: list[Gap] = Field(description="what could not be heard, once it is complete")
     speakers: list[Speaker] | None = Field(
-        description="null where nobody asked for them; empty until it is complete"
+        description="null if not requested; empty until it is complete"
     )
     seconds: Seconds = Field(
         description="wait (for a worker) and whole; plan and slices as they passed; hear: what all "
@@ -267,6 +267,6 @@ class WholeTranscription(FragmentWords):
 
     language: str | None
     text: str
-    speakers: list[Speaker] = Field(description="none where nobody asked for them")
+    speakers: list[Speaker] = Field(description="none if not requested")
     missing: list[MissingSpan]
     doubted: list[DoubtedSpan] = Field(description="spans whose words were probably not said")

@@ -124,7 +124,7 @@ def transcript_of(connection: Connection, row: Row[Any]) -> Transcript:
 
 
 def speakers_of(connection: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
-    """The speakers of transcriptions, by id, of those where somebody asked for them."""
+    """The speakers of transcriptions, by id, of those that were to have them."""
     mine = transcription_speakers.c.transcription_id.in_(ids)
     rows = connection.execute(sa.select(transcription_speakers).where(mine))
     return {row.transcription_id: row for row in rows}
