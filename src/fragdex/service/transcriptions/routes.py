@@ -157,8 +157,10 @@ for _form in FORMS:
     _captions(_form)
 
 
-@router.put(
-    "/transcriptions/{id}/speakers", responses=answers(RecordNotFound, NotReady, Unprocessable)
+@router.api_route(
+    "/transcriptions/{id}/speakers",
+    methods=["PUT"],
+    responses=answers(RecordNotFound, NotReady, Unprocessable),
 )
 def update_transcription_speakers(
     id: RecordId, names: SpeakerNames, caller: Asking, context: InContext
