@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import suppress
-from itertools import pairwise
+from functools import partial
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,77 @@ def _ours(root: str, address: str) -> Any:
 
 
 _OWNERS: dict[str, Callable[[str, str], Any]] = {"LeRobot": _lerobot, "fragdex": _ours}
+
+
+def lance_table(job: Job) -> Answer:
+    """Write the films of a folder to a table of Lance, and their set."""
+    import lance
+    import pyarrow as pa
+
+    from fragdex.bridges.lance_films import LanceFilms
+    from fragdex.data import write_set
+
+    paths = sorted(Path(job["folder"]).glob("*.mp4"))
+    pieces = (
+        pa.table({"film": lance.blob_array([path.read_bytes() for path in paths[at : at + 50]])})
+        for at in range(0, len(paths), 50)
+    )
+    for number, piece in enumerate(pieces):
+        lance.write_dataset(
+            piece, job["uri"], mode="append" if number else "create",
+            data_storage_version="2.2", storage_options=job["storage"],
+        )  # fmt: skip
+    films = LanceFilms(job["uri"], "film", storage_options=job["storage"])
+    return {"films": write_set("", job["set"], filesystem=films).indexed}
+
+
+def lance_windows(job: Job) -> Answer:
+    """Batches of random windows of the films of a table; a checksum of each batch."""
+    from fragdex.bridges.lance_films import LanceFilms
+    from fragdex.data import VideoSet, Windows
+
+    films = LanceFilms(job["uri"], "film", storage_options=job["storage"])
+    windows = Windows(VideoSet(job["set"], root="", filesystem=films), frames=job["frames"])
+    chance = np.random.default_rng(job["seed"])
+    order = chance.permutation(len(windows))[: job["batches"] * job["batch"]]
+    decode: Callable[[list[int]], Any] = {
+        "fragdex": lambda numbers: films.batch(windows, numbers)["frames"],
+        "PyAV": partial(_by_blob_files, windows, job),
+    }[job["who"]]
+    clock, used = time.perf_counter(), time.process_time()
+    sums = [
+        zlib.crc32(np.ascontiguousarray(decode(numbers)))
+        for numbers in order.reshape(job["batches"], job["batch"]).tolist()
+    ]
+    return {
+        "seconds": (time.perf_counter() - clock) / len(sums),
+        "cpu": (time.process_time() - used) / len(sums), "sums": sums,
+    }  # fmt: skip
+
+
+def _by_blob_files(windows: Any, job: Job, numbers: list[int]) -> Any:
+    """Windows by PyAV, which seeks in the files that Lance gives."""
+    import av
+    import lance
+
+    videos = windows.videos
+    table = _TABLES.setdefault(
+        job["uri"], lance.dataset(job["uri"], storage_options=job["storage"])
+    )
+    rows = [int(videos[windows.video_of(number)].path.removesuffix(".mp4")) for number in numbers]
+    pixels = []
+    for number, file in zip(numbers, table.take_blobs("film", indices=rows), strict=True):
+        first = windows.first_frame(number)
+        with av.open(file) as film:
+            stream = film.streams.video[0]
+            start = (stream.start_time or 0) + int(first / stream.average_rate / stream.time_base)
+            film.seek(start, stream=stream)
+            shown = (one for one in film.decode(stream) if one.pts is not None and one.pts >= start)
+            pixels.append([one.to_ndarray(format="rgb24") for one in islice(shown, windows.length)])
+    return np.array(pixels)
+
+
+_TABLES: dict[str, Any] = {}
 
 
 class _Ready(Executor):
@@ -206,5 +278,6 @@ def _processor_seconds(processes: Iterable[int]) -> dict[int, float]:
 
 
 TASKS: dict[str, Callable[[Job], Answer]] = {
-    "episodes": episodes, "names": names, "nodes": nodes,
+    "episodes": episodes, "lance_table": lance_table, "lance_windows": lance_windows,
+    "names": names, "nodes": nodes,
 }  # fmt: skip

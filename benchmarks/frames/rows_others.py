@@ -10,16 +10,16 @@ import films
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from asking import BRIDGES, ROOT, Setting, ask
+from asking import BRIDGES, HERE, ROOT, Setting, ask
 from pyarrow import parquet
 from rounds import Amount, Amounts, Measured, compared, in_turns
 from rows import Row, Want
 from served import RANGES, Server
 
-__all__ = ["BESIDE", "episodes", "names", "nodes"]
+__all__ = ["BESIDE", "episodes", "lance", "names", "nodes"]
 
-BESIDE = ("episodes", "episodes-remote", "nodes")
-"""The rows that need LeRobot and Ray."""
+BESIDE = ("episodes", "episodes-remote", "lance", "lance-remote", "nodes")
+"""The rows that need LeRobot, Lance and Ray."""
 LATE = 0.03
 BATCH = 32
 CAMERA = "observation.images.top"
@@ -67,6 +67,60 @@ def episodes(setting: Setting, *, remote: bool = False) -> Measured:
     least = 5 if remote else 1.3
     row.wants += [
         Want(f"≥ {least} × LeRobot's loader", compared(amounts, *reversed(names)), least, False),
+        Want("rounds whose tensors differ: 0", apart, 0, True, ""),
+    ]
+    return row, amounts
+
+
+def lance(setting: Setting, *, remote: bool = False) -> Measured:
+    """Batches of random windows of a thousand films that lie in a table of Lance."""
+    count, batches, windows = (100 if setting.quick else 1000), (2 if setting.quick else 5), 64
+    folder = films.made_set(count)
+    where = "a bucket, 30 ms late" if remote else "a folder"
+    row = Row("lance-remote" if remote else "lance",
+              f"{batches} batches of {windows} windows of 16 of {count} films in a table of Lance, "
+              f"from {where}")  # fmt: skip
+    names = ("fragdex", "PyAV")
+    amounts: Amounts = {}
+    for name in names:
+        amounts[name], amounts[f"{name}, processor"] = Amount("s a batch"), Amount("s a batch")
+        if remote:
+            amounts[f"{name}, requests"] = Amount("a batch")
+    apart = 0
+    with Server(HERE / "bucket.py", str(LATE)) as server:
+        storage = {
+            "aws_endpoint": server.url, "allow_http": "true", "aws_region": "us-east-1",
+            "aws_access_key_id": "testing", "aws_secret_access_key": "testing",
+        }  # fmt: skip
+        table = {
+            "uri": "s3://films/table.lance" if remote else str(setting.folder / "table.lance"),
+            "storage": storage if remote else None, "set": str(setting.folder / "lance.parquet"),
+        }  # fmt: skip
+        ask("lance_table", python=BRIDGES, folder=str(folder), **table)
+        sums: dict[int, list[int]] = {}
+
+        def run(name: str, number: int) -> None:
+            nonlocal apart
+            server.counted()
+            answer = ask(
+                "lance_windows", python=BRIDGES, who=name, seed=number, batch=windows,
+                batches=batches, frames=16, **table,
+            )  # fmt: skip
+            amounts[name].runs.append(answer["seconds"])
+            amounts[f"{name}, processor"].runs.append(answer["cpu"])
+            if remote:
+                amounts[f"{name}, requests"].runs.append(server.counted()[0] / batches)
+            apart += sums.setdefault(number, answer["sums"]) != answer["sums"]
+
+        in_turns(setting, setting.rounds, list(names), run)
+    least = 4 if remote else 1.3
+    row.wants += [
+        Want(
+            f"≥ {least} × PyAV over Lance's files",
+            compared(amounts, *reversed(names)),
+            least,
+            False,
+        ),
         Want("rounds whose tensors differ: 0", apart, 0, True, ""),
     ]
     return row, amounts

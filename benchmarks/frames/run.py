@@ -53,6 +53,8 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "epoch": rows_loader.epoch,
     "episodes": rows_others.episodes,
     "episodes-remote": partial(rows_others.episodes, remote=True),
+    "lance": rows_others.lance,
+    "lance-remote": partial(rows_others.lance, remote=True),
     "names": rows_others.names,
     "nodes": rows_others.nodes,
     "same": rows_local.same,
@@ -102,7 +104,7 @@ def main() -> int:
     missed = 0
     lacking = () if BRIDGES.exists() else rows_others.BESIDE
     if set(asked.only or ()) & set(lacking):
-        raise SystemExit("LeRobot and Ray are not installed: ./dev bridges does it")
+        raise SystemExit("LeRobot, Lance and Ray are not installed: ./dev bridges does it")
     for key in asked.only or [key for key in ROWS if key not in lacking]:
         with tempfile.TemporaryDirectory(prefix="frames-") as folder:
             rounds = 1 if asked.quick else asked.rounds

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fragdex.byterange import ByteRange
 from fragdex.data.shared_batches import Make
 from fragdex.data.video_set import VideoSet
 from fragdex.data.window_order import Lengths
@@ -338,6 +339,16 @@ class Windows(Sequence[Sample]):
         if self._cropping is not None:
             sample["crop"] = crops
         return sample | {"valid": valid} if self._blank else sample
+
+    def reads(self, numbers: Sequence[int]) -> dict[str, tuple[ByteRange, ...]]:
+        """What is read of each video for these windows, at most; by its path in the set."""
+        reads = {}
+        checked = [self._checked(int(number)) for number in numbers]
+        for video, windows in self._videos_of(checked, len(checked)).items():
+            frames = self._films.frames(video)
+            wanted, _ = self._wanted(video, frames, windows, None)
+            reads[self.videos[video].path] = frames.plan(wanted).reads
+        return reads
 
     def batch_bytes(self, count: int) -> int:
         """Bytes of the pixels of so many windows of the largest video, as its header says.
