@@ -80,7 +80,7 @@ def lance_table(job: Job) -> Answer:
     import lance
     import pyarrow as pa
 
-    from fragdex.bridges.lance_films import LanceFilms
+    from fragdex.bridges.lance_videos import LanceVideos
     from fragdex.data import write_set
 
     paths = sorted(Path(job["folder"]).glob("*.mp4"))
@@ -93,16 +93,16 @@ def lance_table(job: Job) -> Answer:
             piece, job["uri"], mode="append" if number else "create",
             data_storage_version="2.2", storage_options=job["storage"],
         )  # fmt: skip
-    films = LanceFilms(job["uri"], "film", storage_options=job["storage"])
+    films = LanceVideos(job["uri"], "film", storage_options=job["storage"])
     return {"films": write_set("", job["set"], filesystem=films).indexed}
 
 
 def lance_windows(job: Job) -> Answer:
     """Batches of random windows of the films of a table; a checksum of each batch."""
-    from fragdex.bridges.lance_films import LanceFilms
+    from fragdex.bridges.lance_videos import LanceVideos
     from fragdex.data import VideoSet, Windows
 
-    films = LanceFilms(job["uri"], "film", storage_options=job["storage"])
+    films = LanceVideos(job["uri"], "film", storage_options=job["storage"])
     windows = Windows(VideoSet(job["set"], root="", filesystem=films), frames=job["frames"])
     chance = np.random.default_rng(job["seed"])
     order = chance.permutation(len(windows))[: job["batches"] * job["batch"]]

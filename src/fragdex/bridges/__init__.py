@@ -5,6 +5,6 @@ film_codec   what decodes the chunks of such an array, by zarr's entry point
 lerobot      sets of robot episodes in LeRobot's form
 tar_films    videos inside tar files, such as WebDataset's shards
 film_column  a column of videos for Hugging Face datasets
-lance_films  videos in a column of a Lance table
+lance_videos  videos in a column of a Lance table
 clip_table   windows of a set as rows, for Lance, Ray Data and Daft
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fragdex
-from fragdex.bridges.lance_films import LanceFilms
+from fragdex.bridges.lance_videos import LanceVideos
 from fragdex.data import VideoSet, Windows, write_set
 
 lance = pytest.importorskip("lance", reason="it is tried beside the library by ./dev bridges")
@@ -28,7 +28,7 @@ def table_of(names, path, **options):
 @pytest.fixture
 def films(tmp_path):
     table_of([NAMES[0], None, *NAMES[1:]], tmp_path / "films.lance")
-    return LanceFilms(tmp_path / "films.lance", "film")
+    return LanceVideos(tmp_path / "films.lance", "film")
 
 
 def windows_of(path, **options):
@@ -51,7 +51,7 @@ def test_rows_are_files_and_rows_without_a_film_are_none(films):
     assert films.find() == [f"000000000{row}.mp4" for row in (0, 2, 3)]
     data = (FIXTURES / NAMES[1]).read_bytes()
     assert films.cat_file("2.mp4") == data
-    assert films.cat_file("lance-films://2.mp4", -7) == data[-7:]
+    assert films.cat_file("lance-videos://2.mp4", -7) == data[-7:]
     assert films.cat_file("2.mp4", 4, 8) == b"ftyp"
     with films.open("2.mp4") as file:
         assert file.read() == data
@@ -61,7 +61,7 @@ def test_rows_are_files_and_rows_without_a_film_are_none(films):
     index = fragdex.index("2.mp4", filesystem=films)
     assert index.tracks == fragdex.index(FIXTURES / NAMES[1]).tracks
     with pytest.raises(ValueError, match="'name' is not a column of blobs"):
-        LanceFilms(films.storage_args[0], "name")
+        LanceVideos(films.storage_args[0], "name")
 
 
 def test_a_batch_is_one_read_and_has_the_frames_of_the_files(films, windows, own, monkeypatch):
@@ -88,7 +88,7 @@ def test_another_process_opens_the_same_version_for_itself(films, windows, own):
 
 def test_rows_that_were_added_are_indexed_alone(films, windows, tmp_path):
     table_of([NAMES[1]], films.storage_args[0], mode="append")
-    later = LanceFilms(*films.storage_args)
+    later = LanceVideos(*films.storage_args)
     summary = write_set("", tmp_path / "lance.parquet", filesystem=later)
     assert (summary.films, summary.indexed, summary.unchanged) == (4, 1, 3)
     assert len(windows_of(tmp_path / "lance.parquet", filesystem=later)) > len(windows)
@@ -97,7 +97,7 @@ def test_rows_that_were_added_are_indexed_alone(films, windows, tmp_path):
 def test_a_table_that_was_made_anew_is_not_read_by_the_old_set(films, windows, tmp_path):
     shutil.rmtree(films.storage_args[0])
     table_of([NAMES[0], None, *NAMES[1:]], films.storage_args[0])
-    later = LanceFilms(*films.storage_args)
+    later = LanceVideos(*films.storage_args)
     stale = windows_of(tmp_path / "lance.parquet", filesystem=later)
     with pytest.raises(fragdex.errors.SourceError):
         later.batch(stale, [0, len(stale) - 1])

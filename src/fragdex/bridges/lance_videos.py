@@ -1,4 +1,4 @@
-"""Films in a column of a Lance table: a file system of them, and batches of windows in one read.
+"""Videos in a column of a Lance table: a file system of them, and batches of windows in one read.
 
 Lance reads many ranges of many blobs in one call, and leaves it to the application to know which;
 the index of a set knows. A table of LanceDB is such a table too: the folder `<name>.lance` of the
@@ -27,31 +27,31 @@ _ROWS: Final = 1 << 14
 """Rows that are listed at once."""
 
 
-class LanceFilms:
-    """The films of a column of blobs, as files `0000000000.mp4` … by the numbers of their rows.
+class LanceVideos:
+    """The videos of a column of blobs, as files `0000000000.mp4` … by the numbers of their rows.
 
     Args:
         uri: of the table, as `lance.dataset` takes it.
-        column: of the films; a row without one has no file.
+        column: of the videos; a row without one has no file.
         version: of the table; None: the present one. Rows that are added later are in a later one.
         storage_options: as `lance.dataset` takes them.
 
     It has what fragdex asks of a file system of fsspec, so everything that takes `filesystem=`
-    reads them: `write_set`, `VideoSet`, `Frames`, `index`. The entity tag of a film is the place of
-    its bytes in a file that Lance writes once: a set is brought up to date by the rows that are
+    reads them: `write_set`, `VideoSet`, `Frames`, `index`. The entity tag of a video is the place
+    of its bytes in a file that Lance writes once: a set is brought up to date by the rows that are
     new. Other processes open the table for themselves.
 
     Raises:
         ImportError: Lance (pylance) is not installed.
         ValueError: there is no such table or column, or it has no blobs.
 
-        films = LanceFilms("films.lance", "film")
-        write_set("", "set.parquet", filesystem=films)
-        windows = Windows(VideoSet("set.parquet", root="", filesystem=films), frames=16)
-        batch = films.batch(windows, [3, 77, 12])
+        videos = LanceVideos("films.lance", "video")
+        write_set("", "set.parquet", filesystem=videos)
+        windows = Windows(VideoSet("set.parquet", root="", filesystem=videos), frames=16)
+        batch = videos.batch(windows, [3, 77, 12])
     """
 
-    protocol = "lance-films"
+    protocol = "lance-videos"
 
     def __init__(
         self,
@@ -77,26 +77,26 @@ class LanceFilms:
         self._pid = os.getpid()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(LanceFilms, **self.storage_options), self.storage_args
+        return partial(LanceVideos, **self.storage_options), self.storage_args
 
     def batch(self, windows: Windows, numbers: Sequence[int], **options: Any) -> Sample:
-        """`windows.batch(numbers, **options)`, with what it reads of all films read at once.
+        """`windows.batch(numbers, **options)`, with what it reads of all videos read at once.
 
         Args:
             windows: of a set with this file system.
         """
-        videos = {windows.video_of(number) for number in numbers}
-        rows = {self._row(windows.videos[video].path) for video in videos}
+        chosen = {windows.video_of(number) for number in numbers}
+        rows = {self._row(windows.videos[number].path) for number in chosen}
         self._describe(sorted(rows - self._files.keys()))
         with self.fetched(windows.reads(numbers)):
             return windows.batch(numbers, **options)
 
     @contextmanager
     def fetched(self, reads: Mapping[str, Sequence[ByteRange]]) -> Iterator[None]:
-        """Ranges of films in one call of Lance; while the context lasts reads are answered by them.
+        """Ranges of videos in one call of Lance, which answer reads while the context lasts.
 
         Args:
-            reads: by the names of films.
+            reads: by the names of videos.
         """
         wanted = [
             (self._row(name), one.start, one.size)
@@ -113,7 +113,7 @@ class LanceFilms:
             self._fetched = {}
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None) -> bytes:
-        """Bytes of a film; negative from its end."""
+        """Bytes of a video; negative from its end."""
         row = self._row(path)
         size = self.info(path)["size"]
         first, stop, _ = slice(start, end).indices(size)
@@ -126,10 +126,10 @@ class LanceFilms:
         return self._ranges([(row, first, max(stop - first, 0))])[0]
 
     def info(self, path: str) -> dict[str, Any]:
-        """Name, size and entity tag of a film.
+        """Name, size and entity tag of a video.
 
         Raises:
-            FileNotFoundError: there is no such row, or it has no film.
+            FileNotFoundError: there is no such row, or it has no video.
         """
         row = self._row(path)
         file = self._files.get(row)
@@ -137,15 +137,15 @@ class LanceFilms:
             self._describe([row])
             file = self._files.get(row)
         if file is None:
-            raise FileNotFoundError(f"row {row} of {self.storage_args[0]} has no film")
+            raise FileNotFoundError(f"row {row} of {self.storage_args[0]} has no video")
         return file
 
     def isdir(self, path: str) -> bool:
-        """Whether a name is that of all films."""
+        """Whether a name is that of all videos."""
         return not self._strip_protocol(path)
 
     def find(self, path: str = "", *, detail: bool = False) -> Any:
-        """The names of all films in the order of their rows; with `detail` a dict of `info`."""
+        """The names of all videos in the order of their rows; with `detail` a dict of `info`."""
         listed: dict[str, dict[str, Any]] = {}
         count = self._table.count_rows() if self.isdir(path) else 0
         for first in range(0, count, _ROWS):
@@ -158,7 +158,7 @@ class LanceFilms:
         """Nothing changes in a version."""
 
     def open(self, path: str) -> Any:
-        """A film as a file, which Lance reads."""
+        """A video as a file, which Lance reads."""
         self.info(path)
         return self._table.take_blobs(self._column, indices=[self._row(path)])[0]
 
@@ -166,7 +166,7 @@ class LanceFilms:
         name = self._strip_protocol(path)
         digits = name.removesuffix(_SUFFIX)
         if not (digits.isascii() and digits.isdigit()):
-            raise FileNotFoundError(f"a film is named by its row, such as 7{_SUFFIX}, not {path}")
+            raise FileNotFoundError(f"a video is named by its row, such as 7{_SUFFIX}, not {path}")
         return int(digits)
 
     @classmethod
@@ -189,16 +189,16 @@ class LanceFilms:
     def _described(self, rows: Sequence[int]) -> list[dict[str, Any] | None]:
         if not rows:
             return []
-        columns = {"address": "_rowaddr", "film": self._column}
+        columns = {"address": "_rowaddr", "video": self._column}
         taken = self._table.take(list(rows), columns=columns).to_pylist()
         return [
             None
-            if one["film"] is None
+            if one["video"] is None
             else {
                 "name": f"{row:010}{_SUFFIX}",
-                "size": one["film"]["size"],
+                "size": one["video"]["size"],
                 "type": "file",
-                "ETag": "-".join(map(str, (self._file(one["address"]), *one["film"].values()))),
+                "ETag": "-".join(map(str, (self._file(one["address"]), *one["video"].values()))),
             }
             for row, one in zip(rows, taken, strict=True)
         ]
