@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -12,6 +13,7 @@ import pytest
 
 import fragdex
 from decoding.filming import number_in, numbered
+from formats.test_fidx_maker import check, indexed
 from fragdex.errors import FragdexError
 from fragdex.formats import fidx
 from fragdex.seeking.numbering import Numbering, SyncStarts
@@ -88,7 +90,8 @@ DECODE = """async (wanted) => {
 def page(browser):  # noqa: F811
     """A page of a secure origin, whose files are in `files`."""
     page = browser.new_page()
-    page.files = {"fidx.js": MODULE.read_bytes(), "": b"<!doctype html><title>Frames</title>"}
+    page.files = {one.name: one.read_bytes() for one in MODULE.parent.iterdir() if one.is_file()}
+    page.files[""] = b"<!doctype html><title>Frames</title>"
 
     def answer(route):
         name = route.request.url.partition("frames.test/")[2]
@@ -214,3 +217,93 @@ def test_tables_of_frames(order):
         assert [row | {"timescale": str(frames.timescale)} for row in plain] == rows
     with pytest.raises(ValueError, match="order"):
         index.export("frames", order="file")
+
+
+MAKE = """async (names) => {
+  const worker = new Worker("/worker.js", { type: "module" });
+  const found = [];
+  for (const name of names) {
+    const what = await (await fetch("/" + name)).blob();
+    const answer = await new Promise((resolve, reject) => {
+      worker.onerror = () => reject(new Error("the worker failed"));
+      worker.onmessage = ({ data }) => (data.index || data.error) && resolve(data);
+      worker.postMessage({ what });
+    });
+    const url = answer.index && await new Promise((resolve) => {
+      const reader = new FileReader();
+      reader.onload = () => resolve(reader.result);
+      reader.readAsDataURL(new Blob([answer.index]));
+    });
+    found.push(url ? url.split(",")[1] : answer.error);
+  }
+  worker.terminate();
+  return found;
+}"""
+
+
+def test_a_worker_makes_the_index_of_every_fixture(page):
+    folders = (FIXTURES, FIXTURES / "made")
+    paths = [p for f in folders for p in sorted(f.iterdir()) if p.suffix[1:3] in ("mp", "m4", "mo")]
+    page.files |= {str(number): path.read_bytes() for number, path in enumerate(paths)}
+    answers = page.evaluate(MAKE, [str(number) for number in range(len(paths))])
+    made = 0
+    for path, answer in zip(paths, answers, strict=True):
+        if isinstance(answer, dict):
+            assert answer["name"] == "IndexingError", (path.name, answer)
+        else:
+            check(path.name, indexed(path), base64.b64decode(answer))
+            made += 1
+    assert made > 130
+
+
+def row_of_canvas(page):
+    """A row of the picture that the player shows, as grey."""
+    pixels = page.evaluate("""() => {
+      const canvas = document.querySelector("canvas");
+      const { data } = canvas.getContext("2d").getImageData(0, canvas.height >> 1, canvas.width, 1);
+      return Array.from(data).filter((_, at) => at % 4 === 1);
+    }""")
+    return np.array([pixels], np.uint8)
+
+
+def test_a_film_of_20_gb_is_played_without_reading_it(page, tmp_path):
+    data = numbered(70, 25, keys=20, bframes=3, size=(256, 64), fragmented=False)
+    at = data.index(b"moov") - 4
+    path = tmp_path / "film.mp4"
+    with path.open("wb") as file:
+        # In front of the moov a box of 20 GB that was never written: a hole.
+        file.write(data[:at] + b"\0\0\0\1free" + (20 << 30).to_bytes(8, "big"))
+        file.seek(at + (20 << 30))
+        file.write(data[at:])
+    page.goto("https://frames.test/player.html")
+    page.set_input_files("#file", path)
+
+    def shown(number):
+        page.wait_for_function(
+            "text => document.querySelector('#status').value.match(text)",
+            arg=f"frame {number} at|cannot|Error|not ",
+        )
+        status = page.evaluate("document.querySelector('#status').value")
+        if "cannot decode" in status:
+            pytest.skip("this Chromium has no H.264")
+        assert f"frame {number} at {number / 25:.3f} s" in status
+        assert number_in(row_of_canvas(page)) == number
+
+    shown(0)
+    for number in (1, 2, 3):
+        page.click("#forward")
+        shown(number)
+    page.click("#back")
+    shown(2)
+    page.evaluate("""() => {
+      const slider = document.querySelector("#number");
+      slider.value = 41;
+      slider.dispatchEvent(new Event("change"));
+    }""")
+    shown(41)
+    status = page.evaluate("document.querySelector('#status').value")
+    # of the moov, the headers, and the groups of six pictures
+    assert 0 < int(status.split()[-3]) < 3 * len(data)
+    page.evaluate("document.querySelector('#number').value = 30")
+    page.click("#play")
+    shown(69)

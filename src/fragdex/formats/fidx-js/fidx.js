@@ -518,7 +518,7 @@ export class Frames {
     return this._numbers[Math.max(place, 0)];
   }
 
-  /** The bytes of a frame in the film: `start` inclusive, `stop` exclusive. */
+  /** The bytes of a frame in the video: `start` inclusive, `stop` exclusive. */
   range(number) {
     const sample = this.samples[this._checked(number)];
     return { start: this._offset[sample], stop: this._offset[sample] + this._size[sample] };
@@ -531,14 +531,17 @@ export class Frames {
   group(number) {
     const sample = this.samples[this._checked(number)];
     const samples = [];
-    for (let n = this._startOf(sample); n <= sample; n++) {
-      const start = this._offset[n];
-      const at = { sample: n, start, stop: start + this._size[n], sync: Boolean(this._sync[n]) };
-      samples.push({ ...at, cts: this._cts[n], dts: this._dts[n] });
-    }
+    for (let n = this._startOf(sample); n <= sample; n++) samples.push(this.sample(n));
     const start = samples.reduce((least, one) => Math.min(least, one.start), Infinity);
     const stop = samples.reduce((most, one) => Math.max(most, one.stop), 0);
     return { start, stop, samples };
+  }
+
+  /** A sample by its number in decode order: `sample`, `start`, `stop`, `sync`, `cts` and `dts`. */
+  sample(number) {
+    const start = this._offset[number];
+    const at = { sample: number, start, stop: start + this._size[number], sync: Boolean(this._sync[number]) };
+    return { ...at, cts: this._cts[number], dts: this._dts[number] };
   }
 
   /**
