@@ -1,5 +1,6 @@
 """Pages of one canvas: read or pictured, each frame is the same to the bit."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -110,13 +111,7 @@ def same_both_ways(site, count, **how):
 
 PAGES = {
     "2d": page_of("const x = canvas.getContext('2d'); const draw = (n) => paint(x, n);"),
-    "2d opaque": page_of(
-        "const x = canvas.getContext('2d', { alpha: false }); const draw = (n) => paint(x, n);"
-    ),
     "webgl": page_of("const draw = shade(canvas.getContext('webgl'));"),
-    "webgl2 kept": page_of(
-        "const draw = shade(canvas.getContext('webgl2', { preserveDrawingBuffer: true }));"
-    ),
     "made by its script": page_of(
         """const made = document.body.appendChild(document.createElement("canvas"));
         [made.width, made.height] = [160, 90];
@@ -133,6 +128,27 @@ PAGES = {
 @pytest.mark.parametrize("name", PAGES)
 def test_a_canvas_that_is_all_of_the_page_is_read(name):
     assert same_both_ways(PAGES[name], 8).endswith("cccccc")
+
+
+def test_a_canvas_of_two_pixels_for_each_of_the_page_is_read():
+    script = """
+    const x = canvas.getContext("2d");
+    x.scale(devicePixelRatio, devicePixelRatio);
+    const draw = (n) => paint(x, n);"""
+    canvas = "<canvas width=320 height=180 style='width: 160px'></canvas>"
+    view = replace(VIEW, scale=2, crop=(10, 10, 60, 40))
+    assert same_both_ways(page_of(script, canvas=canvas), 5, view=view).endswith("ccc")
+
+
+def test_a_canvas_that_would_not_wait_for_its_frame_does():
+    """Its first pictures were empty."""
+    script = """
+    const x = canvas.getContext("2d", { desynchronized: true });
+    const draw = (n) => paint(x, n);"""
+    plain, _ = shown(PAGES["2d"], 5, pixels=False)
+    for pixels in (False, True):
+        frames, _ = shown(page_of(script), 5, pixels=pixels)
+        assert np.array_equal(frames, plain)
 
 
 def test_a_canvas_that_stands_still_is_not_read_again_and_again():

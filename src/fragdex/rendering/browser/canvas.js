@@ -36,8 +36,9 @@
     know: (canvas) => {
       context = null;
       for (const kind of ["2d", "webgl2", "webgl"]) context ??= canvas.getContext(kind);
-      known = context ? styles : null;
-      return context instanceof CanvasRenderingContext2D || context?.getContextAttributes()?.preserveDrawingBuffer === true;
+      const { desynchronized, preserveDrawingBuffer } = context?.getContextAttributes() ?? {};
+      known = context && !desynchronized ? styles : null;
+      return context instanceof CanvasRenderingContext2D || preserveDrawingBuffer === true;
     },
     // Hand the pixels of a canvas to the worker. How they lie, and whether the page's styles are known; null
     // where they are not what a picture of the canvas shows.

@@ -132,12 +132,13 @@ def canvas_of(snapshot: dict[str, Any], view: PageView) -> int | None:
     document = documents[0]
     nodes, layout = document["nodes"], document["layout"]
     shown: list[int] = layout["nodeIndex"]
+    width, height = view.pixels
     is_still = (
         len(documents) == 1
         and not nodes["shadowRootType"]["index"]
         and document.get("scrollOffsetX", 0) == document.get("scrollOffsetY", 0) == 0
-        and document.get("contentWidth", 0) <= view.width
-        and document.get("contentHeight", 0) <= view.height
+        and document.get("contentWidth", 0) <= width
+        and document.get("contentHeight", 0) <= height
     )
     names = [strings[nodes["nodeName"][node]] for node in shown]
     if not is_still or names.count("CANVAS") != 1 or len({*shown}) != len(shown):
@@ -154,13 +155,12 @@ def canvas_of(snapshot: dict[str, Any], view: PageView) -> int | None:
             values = {key: strings[value] for key, value in styles.items()}
             wanted = _PLAIN_CANVAS if node == canvas else _PLAIN
             if node not in within:
-                _, _, width, height = layout["bounds"][at]
                 wanted = _PLAIN_EMPTY
-                if width and height:
+                if all(layout["bounds"][at][2:]):
                     return None
             if not _is_plain(values, wanted):
                 return None
-    if layout["bounds"][shown.index(canvas)] != [0, 0, view.width, view.height]:
+    if layout["bounds"][shown.index(canvas)] != [0, 0, width, height]:
         return None
     number: int = nodes["backendNodeId"][canvas]
     return number

@@ -615,6 +615,11 @@
   const { toDataURL } = HTMLCanvasElement.prototype;
   const { drawImage } = CanvasRenderingContext2D.prototype;
   const { getContext } = HTMLCanvasElement.prototype;
+  // A canvas that goes past the compositor is seen some frames late, or never.
+  put(HTMLCanvasElement.prototype, "getContext", { getContext(...given) {
+    if (given[1]?.desynchronized) given[1] = { ...given[1], desynchronized: false };
+    return getContext.apply(this, given);
+  } }.getContext);
   const fileOf = (canvas, ...form) => {
     const [, type, data] = /^data:([^;]*);base64,(.*)$/s.exec(toDataURL.apply(canvas, form)) ?? [];
     return data === undefined ? null : new Blob([Uint8Array.fromBase64(data)], { type });
