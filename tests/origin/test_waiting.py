@@ -1,8 +1,10 @@
 """Players wait for what a growing film does not have yet (RFC 8216bis, 6.2.5)."""
 
 import asyncio
+import gc
 import re
 import threading
+from itertools import pairwise
 
 import pytest
 
@@ -12,7 +14,7 @@ httpx = pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
 from fragdex.origin import waiting  # noqa: E402
-from fragdex.origin.titles import Titles  # noqa: E402
+from fragdex.origin.titles import ServedFilm, Titles  # noqa: E402
 from fragdex.testing import movie  # noqa: E402
 from origin.serving import serving  # noqa: E402
 from origin.test_growing_films import FOR_EVER, append, quiet  # noqa: E402
@@ -85,6 +87,26 @@ def test_a_list_and_a_part_come_when_they_are_written(path):
         assert reached(again) >= reached(by_part.text)
     whole = fragdex.package(fragdex.index(WHOLE, exact=True), source=WHOLE, segment_duration=1)
     assert whole[hinted].read() == bytes_of_part.content
+
+
+def test_what_a_film_was_is_not_kept_for_its_parts(tmp_path):
+    path, whole = tmp_path / "live.mp4", movie(24, tracks=2, samples=10, fps=10)
+    index = fragdex.index(whole, exact=True)
+    starts = sorted({int(at) for one in index.tracks for at in one.fragments.moof_offset})
+    path.write_bytes(whole[: starts[6]])
+    parts = set()
+    with served(path) as client:
+        for start, stop in pairwise(starts[6:]):
+            append(path, whole[start:stop])
+            listed = re.findall(r'PART:.*URI="(.+?)"', client.get(AGAIN).text)
+            for part in listed:  # the second time from what is prepared
+                bytes_of_it = client.get(f"/live.mp4/hls/{part}").content
+                assert client.get(f"/live.mp4/hls/{part}").content == bytes_of_it
+            parts.update(listed)
+        gc.collect()
+        films = sum(type(one) is ServedFilm for one in gc.get_objects())
+    assert len(parts) > 12
+    assert films <= 4, "one for each time that it grew"
 
 
 def test_early_segments_are_left_out_for_those_who_have_them(path):

@@ -94,7 +94,9 @@ async function play(rate) {
   };
   video.requestVideoFrameCallback(note);
   video.playbackRate = rate;
-  const over = until("ended", () => video.ended);
+  // that it ended counts also where a player has changed the duration by then, as dash.js may
+  const told = new Promise((resolve) => video.addEventListener("ended", resolve, { once: true }));
+  const over = Promise.race([until("ended", () => video.ended), told]);
   // on a slow machine a film that plays already may be over
   if (!video.ended) await Promise.race([video.play(), over]);
   await over;

@@ -91,3 +91,27 @@ def test_shaka_joins_a_film_whose_last_segment_is_not_complete(browser, folder, 
     assert state["wrong"] == []
     (_, end) = ranges[-1]
     assert end == pytest.approx(float(max(t.stop for t in index.tracks)), abs=0.03)
+
+
+@pytest.mark.parametrize("player", ["shaka", "dash.js"])
+def test_dash_goes_on_after_a_recording_stood_still(browser, folder, tmp_path, player):  # noqa: F811
+    """Longer than the segment that is being written is waited for: its answer breaks off."""
+    whole = (folder / "written" / "fragmented.mp4").read_bytes()
+    index = fragdex.index(whole, exact=True)
+    starts = sorted({int(at) for track in index.tracks for at in track.fragments.moof_offset})
+    growing = tmp_path / "live.mp4"
+    growing.write_bytes(whole[: starts[5]])
+    with serving(tmp_path, LENGTH, growing=FOR_EVER) as origin, browser.new_context() as context:
+        ask = Page(context.new_page(), origin, player)
+        ask("start", player, f"{origin}/live.mp4/{ADDRESS['dash']}")
+        with ask.page.expect_event("requestfailed", lambda it: "/v1/" in it.url):
+            ask.page.evaluate("() => { window.played = patient('play', [1]); }")
+        complete = ask.page.evaluate("ranges()")[-1][1]
+        with growing.open("ab") as file:
+            file.write(whole[starts[5] :])
+        ask.page.evaluate("() => window.played")
+        state = ask.state()
+    end = float(max(t.stop for t in index.tracks))
+    assert complete < end - LENGTH
+    ((_, reached),) = state["ranges"]
+    assert reached == pytest.approx(end, abs=0.03)

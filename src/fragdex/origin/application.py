@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, urlencode
+from weakref import ReferenceType, ref
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -165,7 +166,9 @@ class Origin:
         self._serve = self._handle if log is None else AccessLog(self._handle, log, json=in_json)
         self._threads = ThreadPoolExecutor(_THREADS, "origin")
         self._previews = PreviewMaker()
-        self._prepared: LRUCache[tuple[ServedFilm, int, PreparedSegment]] = LRUCache(PREPARED)
+        # of a title that grows, there is another film with each part
+        self._prepared: LRUCache[tuple[ReferenceType[ServedFilm], int, PreparedSegment]]
+        self._prepared = LRUCache(PREPARED)
         self._buffer = memoryview(bytearray(2 * LARGEST))
         self._waiters = Waiters(titles, self._in_thread)
         self._lists = self._settings.listed and self._settings.secret is None
@@ -219,11 +222,13 @@ class Origin:
         except NotSigned:
             return None
         prepared = self._prepared.get(path)
-        if prepared is None or self._titles.beginning(prepared[0].names) is not prepared[0]:
+        film = None if prepared is None else prepared[0]()
+        if film is None or self._titles.beginning(film.names) is not film:
             prepared = self._prepare(path)
-        if prepared is None:
+            film = None if prepared is None else prepared[0]()
+        if prepared is None or film is None:
             return None
-        film, number, segment = prepared
+        _, number, segment = prepared
         try:
             opened = film.idle.pop()
         except IndexError:
@@ -232,7 +237,7 @@ class Origin:
         film.give_back(opened)
         return None if body is None else (segment.headers, body)
 
-    def _prepare(self, path: str) -> tuple[ServedFilm, int, PreparedSegment] | None:
+    def _prepare(self, path: str) -> tuple[ReferenceType[ServedFilm], int, PreparedSegment] | None:
         self._prepared.drop(path)
         address = parse_address(path)
         if address is None or address.action not in ("hls", "dash"):
@@ -247,7 +252,7 @@ class Origin:
             return None  # the general way says why
         if segment is None:
             return None
-        prepared = film, film.package.sources.index(view.sources[0]), segment
+        prepared = ref(film), film.package.sources.index(view.sources[0]), segment
         self._prepared.put(path, prepared, segment.size)
         return prepared
 
