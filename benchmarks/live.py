@@ -1,8 +1,10 @@
-"""Measure films that grow: python benchmarks/live.py append | viewers | writer.
+"""Measure films that grow: python benchmarks/live.py append | viewers | writer | upload.
 
 append: processor time and memory of an append, of a recording of an hour and one of ten.
 viewers: 500 players of one process that wait for each part (blocking reload).
 writer: requests that fail while something is written every 10 ms.
+upload: how long after a fragment was sent a list of its upload names it, by tus without a length
+    and in one body without an end.
 """
 
 from __future__ import annotations
@@ -255,10 +257,73 @@ def writer(count: int) -> None:
     print(f"{answers.total()} requests, {failed} failed; {dict(answers)}")
 
 
+def upload(seconds: float) -> None:
+    """Fragments of 200 ms, sent as they are made, of two uploads without a length."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from service.serving import API, serving
+
+    recording = Recording(Fraction(1, 5), 5)
+    sent: dict[str, list[float]] = {"tus": [], "one body": []}
+
+    def fragments(way: str) -> Iterator[bytes]:
+        # a second at once, so that there is a list; what a fragment brings is listed with the next
+        yield recording.head + b"".join(recording.fragment(number) for number in range(20))
+        for number in range(20, 20 + int(seconds * 5)):
+            time.sleep(0.2)
+            sent[way].append(time.monotonic())
+            yield recording.fragment(number)
+
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as served:
+        tus = {"Tus-Resumable": "1.0.0", "Content-Type": "application/offset+octet-stream"}
+
+        def by_tus(address: str) -> None:
+            at = 0
+            for data in fragments("tus"):
+                fields = {**tus, "Upload-Offset": str(at)}
+                at += len(data)
+                served.client.patch(address, content=data, headers=fields).raise_for_status()
+
+        def in_one_body(address: str) -> None:
+            fields = {"Upload-Offset": "0", "Upload-Complete": "?1"}
+            fields |= {"Content-Type": "application/partial-upload"}
+            body = fragments("one body")
+            served.client.patch(address, content=body, headers=fields).raise_for_status()
+
+        begun = {
+            "tus": ("tus", {**tus, "Upload-Defer-Length": "1"}, by_tus),
+            "one body": ("uploads", {"Upload-Complete": "?0"}, in_one_body),
+        }
+        for way, (place, fields, send) in begun.items():
+            made = served.client.post(f"{API}/{place}", headers=fields).raise_for_status()
+            address = made.headers["Location"]
+            sender = threading.Thread(target=send, args=(address,))
+            sender.start()
+            listing = f"{API}/files/{address.rpartition('/')[2]}/hls/v1.m3u8?_HLS_msn=0"
+            late: list[float] = []
+            while sender.is_alive():
+                answer = served.client.get(listing)
+                now = time.monotonic()
+                if answer.status_code == 200 and sent[way]:
+                    whole = re.findall(r"EXTINF:([\d.]+)", answer.text)
+                    tail = answer.text.rpartition("\nv1/")[2]
+                    parts = re.findall(r"PART:DURATION=([\d.]+)", tail)
+                    reached = sum(map(float, whole)) + sum(map(float, parts))
+                    # the first fragment that was sent and is not listed whole
+                    first = max(int(reached * 5 + 0.5) - 20, 0)
+                    late.append(now - sent[way][first] if first < len(sent[way]) else 0.0)
+                time.sleep(0.02)
+            sender.join()
+            ends = statistics.quantiles(late, n=20)
+            print(
+                f"{way}: sent and not listed for {statistics.median(late):.2f} s"
+                f" (95 %: {ends[-1]:.2f})"
+            )
+
+
 def main() -> None:
     """What the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", choices=["append", "viewers", "writer"])
+    parser.add_argument("what", choices=["append", "viewers", "writer", "upload"])
     parser.add_argument("--hours", type=float, help="length of the recording: 1 and 10")
     parser.add_argument("--count", type=int, help="appends (40), viewers (500), requests (10,000)")
     parser.add_argument("--seconds", type=float, default=30, help="for which viewers watch (30)")
@@ -270,6 +335,8 @@ def main() -> None:
         append(given.hours, given.count or 40)
     elif given.what == "viewers":
         viewers(given.count or 500, given.seconds)
+    elif given.what == "upload":
+        upload(given.seconds)
     else:
         writer(given.count or 10_000)
 
