@@ -12,6 +12,8 @@ import httpx
 import pytest
 
 import fragdex
+from fragdex.service.uploads.model import Arrival
+from fragdex.service.uploads.operations import receive
 from fragdex.testing import movie
 from origin.test_waiting import later, reached
 from service.serving import API, serving
@@ -190,6 +192,37 @@ def test_an_upload_is_played_while_it_arrives_and_stays_where_it_is(served, send
     stored = fragdex.package(index, source=whole)
     assert stored[f"v1/{times[-1]}.m4s"].read() == segment_bytes
     assert stored[hinted].read() == part_bytes.content
+
+
+def test_what_was_listed_is_there_while_an_upload_is_completed(served):
+    """Between the object and the record, also where that is never written (kill -9)."""
+    whole = movie(12, tracks=2, samples=10, fps=11)
+    index = fragdex.index(whole, exact=True)
+    starts = sorted({int(at) for one in index.tracks for at in one.fragments.moof_offset})
+    upload = Chunks(served.client, whole)
+    upload.send(starts[8])
+    place = f"{API}/files/{upload.id}/hls"
+    names = re.findall(r"^v1/\d+\.m4s$", served.client.get(f"{place}/v1.m3u8").text, re.MULTILINE)
+    before = [served.client.get(f"{place}/{name}").content for name in names]
+
+    class Killed(Exception):
+        pass
+
+    def finished(connection, arrived):
+        raise Killed
+
+    rest = f"bytes {starts[8]}-{len(whole) - 1}/{len(whole)}"
+    with pytest.raises(Killed):
+        receive(
+            served.context, served.tenant, "video", upload.id, rest, [whole[starts[8] :]],
+            arrival=Arrival(finished=finished),
+        )  # fmt: skip
+    assert list(served.context.store.drafts()) == []
+    after = [served.client.get(f"{place}/{name}") for name in names]
+    assert [one.status_code for one in after] == [200] * len(names)
+    assert [one.content for one in after] == before
+    upload.send(len(whole))
+    assert [served.client.get(f"{place}/{name}").content for name in names] == before
 
 
 def test_a_file_that_cannot_grow_says_what_is_missing(served):

@@ -6,7 +6,7 @@ are those of the stored file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,6 +25,8 @@ from fragdex.errors import (
     FragdexError,
     NoSyncSample,
     RecordNotFound,
+    SourceNotFound,
+    Unavailable,
 )
 from fragdex.lru_cache import LRUCache, SingleFlightCache
 from fragdex.muxing.mixed_files import muxed
@@ -46,13 +48,20 @@ from fragdex.service.web.threads import run_at_store
 _MOST: Final = 16
 """Uploads that a process plays at a time."""
 
+_PIECE: Final = 256 << 10
+"""Bytes that are read at a time of what an upload has become."""
+
+_THIS = (
+    (uploads.c.family == sa.literal_column(f"'{VIDEOS}'"))
+    & (uploads.c.record_id == sa.bindparam("file"))
+    & (uploads.c.tenant_id == sa.bindparam("tenant"))
+)
 _ARRIVED = sa.select(
     uploads.c.draft, uploads.c.next_byte, uploads.c.completed_at, uploads.c.created_at
-).where(
-    uploads.c.family == sa.literal_column(f"'{VIDEOS}'"),
-    uploads.c.record_id == sa.bindparam("file"),
-    uploads.c.tenant_id == sa.bindparam("tenant"),
-)
+).where(_THIS)
+
+
+_OBJECT = sa.select(uploads.c.object_key).where(_THIS)
 
 
 class DraftSource(Source):
@@ -62,11 +71,18 @@ class DraftSource(Source):
         draft: of the store.
         name: of the upload.
         size: how many.
+        stored: gives bytes of the object that the draft has become, from one on.
     """
 
-    def __init__(self, draft: Draft, name: str, size: int) -> None:
+    def __init__(
+        self,
+        draft: Draft,
+        name: str,
+        size: int,
+        stored: Callable[[int], bytes] = lambda _: b"",
+    ) -> None:
         super().__init__(name, size=size)
-        self._draft, self._at, self._piece = draft, 0, b""
+        self._draft, self._at, self._piece, self._stored = draft, 0, b"", stored
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -81,12 +97,18 @@ class DraftSource(Source):
             at = wanted.start + len(found) - self._at
             if not 0 <= at < len(self._piece):
                 self._at, at = wanted.start + len(found), 0
-                pieces = self._draft.read(self._at)
-                self._piece = bytes(next(pieces, b""))
+                self._piece = self._read(self._at) or self._stored(self._at)
                 if not self._piece:
                     break
             found += self._piece[at : at + wanted.size - len(found)]
         return bytes(found)
+
+    def _read(self, start: int) -> bytes:
+        """The next piece of the draft; b"" where it is one no more."""
+        try:
+            return bytes(next(self._draft.read(start), b""))
+        except (SourceNotFound, Unavailable):
+            return b""
 
     def close(self) -> None:
         """Give back what is open."""
@@ -172,7 +194,18 @@ class ArrivingTitle:
         raise _missing(f"its {kind} is decoded once the upload is complete")
 
     def _source(self) -> DraftSource:
-        return DraftSource(self.context.store.draft(self.draft), self.names[1], self.size)
+        draft = self.context.store.draft(self.draft)
+        return DraftSource(draft, self.names[1], self.size, self._stored)
+
+    def _stored(self, start: int) -> bytes:
+        """Bytes of the object from one on: it takes a while until its upload is complete."""
+        tenant_id, file_id = self.names
+        rows = self.context.database.rows(_OBJECT, tenant=tenant_id, file=file_id)
+        for (key,) in rows:
+            if key is not None:
+                some = ByteRange(start, min(start + _PIECE, self.size))
+                return b"".join(self.context.store.read(key, some))
+        return b""
 
 
 def _missing(why: str) -> BytesMissing:
