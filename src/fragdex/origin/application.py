@@ -166,7 +166,7 @@ class Origin:
         self._serve = self._handle if log is None else AccessLog(self._handle, log, json=in_json)
         self._threads = ThreadPoolExecutor(_THREADS, "origin")
         self._previews = PreviewMaker()
-        # of a title that grows, there is another film with each part
+        # weak: a title that grows is opened again with each part
         self._prepared: LRUCache[tuple[ReferenceType[ServedFilm], int, PreparedSegment]]
         self._prepared = LRUCache(PREPARED)
         self._buffer = memoryview(bytearray(2 * LARGEST))
