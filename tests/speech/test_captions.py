@@ -20,7 +20,15 @@ from fragdex.speech.captions import (
     cues_of,
     spoken,
 )
-from fragdex.speech.words import SpanNote, Transcript, Word, in_order
+from fragdex.speech.words import (
+    SliceTranscript,
+    SpanNote,
+    Transcript,
+    Word,
+    capitalized,
+    in_order,
+    merged,
+)
 
 LETTERS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1)
 
@@ -71,6 +79,60 @@ def test_cues_are_short_and_stay_for_long_enough(words, layout):
         wanted = max(layout.min_duration_ms, len(cue.text) * 1000 / layout.reading_speed)
         stays = cue.end_ms - cue.start_ms
         assert stays >= min(wanted, room - 80, layout.max_duration_ms) - 80 or room < 1000
+
+
+ENGLISH = spoken_words(st.from_regex(r"[a-z]{1,14}[.,?]?", fullmatch=True))
+
+
+def is_short(text):
+    return len(text) <= 6 and " " not in text
+
+
+@given(ENGLISH)
+def test_no_line_is_one_short_word_where_another_break_fits(words):
+    for cue in cues_of(words):
+        lines = cue.text.split("\n")
+        if len(lines) == 2 and any(map(is_short, lines)):
+            parts = cue.text.split()
+            for place in range(1, len(parts)):
+                other = " ".join(parts[:place]), " ".join(parts[place:])
+                assert max(map(len, other)) > USUAL.line_length or any(map(is_short, other))
+
+
+@given(ENGLISH)
+def test_cues_are_only_as_fast_as_the_words_make_them(words):
+    """One that is gone before it is read stands alone: nothing fits with it."""
+    cues = cues_of(words)
+    said = {word.start_ms: word for word in reversed(words)}
+    for cue, after in pairwise(cues):
+        lasts = after.start_ms - 80 - cue.start_ms
+        before = [word for word in words if word.start_ms < after.start_ms][-1]
+        if lasts > 0 and len(cue.text) > 20 * lasts / 1000 and cue.end_ms < after.start_ms - 80:
+            pytest.fail("it could have stayed for longer")
+        if len(cue.text) * 1000 > 20 * max(lasts, before.end_ms - cue.start_ms):
+            both = f"{cue.text} {after.text}".replace("\n", " ")
+            last = [word for word in words if word.end_ms <= max(after.end_ms, before.end_ms)][-1]
+            assert (
+                said[after.start_ms].start_ms - before.end_ms >= 700
+                or len(both) > USUAL.line_length
+                or last.end_ms - cue.start_ms > USUAL.max_duration_ms
+            )
+
+
+def test_a_sentence_begins_with_a_capital_where_two_slices_meet():
+    heard = [
+        SliceTranscript(0, (Word("All", 0, 90), Word("fine.", 100, 400))),
+        SliceTranscript(1, (Word("the", 500, 600), Word("meeting", 700, 900))),
+    ]
+    assert merged(heard).text == "All fine. The meeting"
+    assert merged([heard[0], SliceTranscript(1, (Word("the", 9_000, 9_100),))]).text.endswith("the")
+
+
+@given(ENGLISH)
+def test_capitals_change_nothing_else(words):
+    changed = capitalized(words)
+    assert [(w.text.lower(), *w[1:]) for w in changed] == [(w.text, *w[1:]) for w in words]
+    assert capitalized(changed) == changed
 
 
 def test_cues_break_at_pauses_and_sentences():

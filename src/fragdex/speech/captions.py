@@ -15,15 +15,15 @@ import numpy as np
 from fragdex import Source, index
 from fragdex.muxing.captions import CaptionCue, timing, with_captions
 from fragdex.record import record
-from fragdex.speech.words import SpanNote, Transcript, Word
+from fragdex.speech.words import SENTENCE_ENDS, SpanNote, Transcript, Word, ends_sentence
 
 PAUSE_MS: Final = 700
 """Silence that ends a cue."""
 BETWEEN_MS: Final = 80
 """Between a cue that stays for longer and the next one, so that the change is seen."""
-_ENDS: Final = tuple(".?!…。?!")
-_BREAKS: Final = (*_ENDS, ",", ";", ":", "、", ",", ";", ":")
-_ABBREVIATED: Final = frozenset(("mr.", "mrs.", "ms.", "dr.", "st.", "no.", "vs."))
+_BREAKS: Final = (*SENTENCE_ENDS, ",", ";", ":", "、", ",", ";", ":")
+_SHORT_WORD: Final = 6
+"""Characters of a word that does not stand in a line by itself."""
 _BEGIN_CLAUSES: Final = frozenset((
     "and", "but", "or", "nor", "so", "yet", "because", "although", "though", "while", "when",
     "where", "if", "unless", "until", "since", "that", "which", "who", "whom", "whose", "than",
@@ -99,7 +99,7 @@ def _shown(words: Sequence[Word], layout: CaptionLayout) -> Sequence[Word]:
 
 def _cues(words: Sequence[Word], layout: CaptionLayout) -> Iterator[tuple[CaptionCue, str | None]]:
     """The captions of words, each of one speaker, and who that is."""
-    groups = list(_groups(words, layout))
+    groups = _readable(_groups(words, layout), layout)
     for number, group in enumerate(groups):
         text = spoken(group)
         start, end = group[0].start_ms, group[-1].end_ms
@@ -162,9 +162,11 @@ def _groups(words: Sequence[Word], layout: CaptionLayout) -> Iterator[list[Word]
     group: list[Word] = []
     for word in words:
         if group and (
-            word.start_ms - group[-1].end_ms >= PAUSE_MS
-            or word.speaker != group[-1].speaker
-            or (_ends(group[-1]) and word.start_ms - group[0].start_ms >= layout.min_duration_ms)
+            _parts(group[-1], word)
+            or (
+                ends_sentence(group[-1])
+                and word.start_ms - group[0].start_ms >= layout.min_duration_ms
+            )
         ):
             yield group
             group = []
@@ -177,8 +179,50 @@ def _groups(words: Sequence[Word], layout: CaptionLayout) -> Iterator[list[Word]
         yield group
 
 
-def _ends(word: Word) -> bool:
-    return word.text.endswith(_ENDS) and word.text.lower() not in _ABBREVIATED
+def _readable(groups: Iterable[list[Word]], layout: CaptionLayout) -> list[list[Word]]:
+    """Cues that leave no time to be read, or are one short word, put together with those before.
+
+    Where they do not fit together, a short word takes some of the words before it along.
+    """
+    cues: list[list[Word]] = []
+    for group in groups:
+        before = cues[-1] if cues else []
+        scrap = (
+            len(group) == 1
+            and _is_short(spoken(group))
+            and before
+            and not ends_sentence(before[-1])
+        )
+        if (
+            before
+            and not _parts(before[-1], group[0])
+            and (scrap or _is_fast(before, group, layout))
+        ):
+            both = [*before, *group]
+            if _fits(both, layout):
+                cues[-1] = both
+                continue
+            if scrap and len(both) > 3:
+                place = _break(both[:-1])
+                if _fits(both[place:], layout):
+                    cues[-1], group = both[:place], both[place:]
+        cues.append(group)
+    return cues
+
+
+def _parts(before: Word, after: Word) -> bool:
+    """Whether two words never stand in one cue."""
+    return after.start_ms - before.end_ms >= PAUSE_MS or before.speaker != after.speaker
+
+
+def _is_fast(group: Sequence[Word], after: Sequence[Word], layout: CaptionLayout) -> bool:
+    """Whether a cue is gone before it can be read."""
+    lasts = max(group[-1].end_ms, after[0].start_ms - BETWEEN_MS) - group[0].start_ms
+    return len(spoken(group)) * 1000 > lasts * layout.reading_speed
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= _SHORT_WORD and " " not in text
 
 
 def _fits(group: Sequence[Word], layout: CaptionLayout) -> bool:
@@ -212,6 +256,8 @@ def _break(group: Sequence[Word]) -> int:
 
 _LETTER_MS: Final = 15
 """What a character by which a line is longer than the other is worth, in the same measure."""
+_SCRAP_MS: Final = 10_000
+"""The same of a line of one short word: any other break is better."""
 
 
 def _lines(group: Sequence[Word], layout: CaptionLayout) -> list[str]:
@@ -243,6 +289,7 @@ def _parted(group: Sequence[Word], count: int, length: int) -> list[str]:
             continue
         uneven = max(map(len, (first, *rest))) - min(map(len, (first, *rest)))
         worth = _clause(group[place - 1], group[place]) - _LETTER_MS * uneven
+        worth -= _SCRAP_MS * any(map(_is_short, (first, *rest)))
         if best is None or worth > best[0]:
             best = (worth, [first, *rest])
     return best[1] if best else []

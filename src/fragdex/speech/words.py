@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 from fragdex.record import record
+
+SENTENCE_ENDS: Final = tuple(".?!…。?!")
+_ABBREVIATED: Final = frozenset(("mr.", "mrs.", "ms.", "dr.", "st.", "no.", "vs.", "etc."))
+_INITIALS: Final = re.compile(r"(?:[a-z]\.)+", re.IGNORECASE)
+_JOIN_MS: Final = 2_000
+"""Between two words that may be said in one breath."""
 
 
 class Word(NamedTuple):
@@ -159,6 +167,42 @@ class Transcript:
         return replace(self, words=tuple(word for word in self.words if not word.doubted))
 
 
+def ends_sentence(word: Word) -> bool:
+    """Whether a sentence ends with a word.
+
+    >>> [ends_sentence(Word(text, 0, 1)) for text in ("Fine.", "Mr.", "p.m.", "so")]
+    [True, False, False, False]
+    """
+    text = word.text.lower()
+    return (
+        text.endswith(SENTENCE_ENDS) and text not in _ABBREVIATED and not _INITIALS.fullmatch(text)
+    )
+
+
+def capitalized(words: Sequence[Word]) -> list[Word]:
+    """Words with a capital after the end of a sentence.
+
+    An engine hears some seconds at once and ends them with a full stop; what it hears next may
+    begin as if a sentence went on.
+
+    >>> words = Word("Fine.", 0, 400), Word("the", 500, 600), Word("iPad", 700, 900)
+    >>> [word.text for word in capitalized(words)]
+    ['Fine.', 'The', 'iPad']
+    """
+    result = list(words[:1])
+    for before, word in pairwise(words):
+        text = word.text
+        if (
+            text.islower()
+            and ends_sentence(before)
+            and not before.text.endswith(("...", "…"))
+            and word.start_ms - before.end_ms < _JOIN_MS
+        ):
+            word = word._replace(text=text[0].upper() + text[1:])
+        result.append(word)
+    return result
+
+
 def in_order(words: Iterable[Word]) -> list[Word]:
     """Words by time, clamped so that none begins before the one before has ended.
 
@@ -190,7 +234,7 @@ def merged(
     """
     by_number = {heard.number: heard for heard in slices}
     chosen = [by_number[number] for number in sorted(by_number)]
-    words = in_order(word for heard in chosen for word in heard.words)
+    words = capitalized(in_order(word for heard in chosen for word in heard.words))
     if requested is None and 2 * sum(word.doubted for word in words) > len(words):
         language = None
     missing = _joined([span for heard in chosen for span in heard.missing])
