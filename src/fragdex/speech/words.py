@@ -183,7 +183,7 @@ def capitalized(words: Sequence[Word]) -> list[Word]:
     """Words with a capital after the end of a sentence.
 
     An engine hears some seconds at once and ends them with a full stop; what it hears next may
-    begin as if a sentence went on.
+    begin in the middle of one.
 
     >>> words = Word("Fine.", 0, 400), Word("the", 500, 600), Word("iPad", 700, 900)
     >>> [word.text for word in capitalized(words)]
