@@ -107,9 +107,11 @@ def test_words_have_capitals_punctuation_and_times(moonshine, hear):
         starts.setdefault(text, []).append(start)
     off = [
         min(abs(word.start_ms - start) for start in starts[text])
-        for word, text in zip(words, bare(words), strict=True)
+        for word in words
+        for text in bare([word])  # of a number none: which words are numbers differs by processor
         if text in starts
     ]
+    assert len(off) > len(SAID) / 2
     assert np.median(off) <= 20
     assert np.percentile(off, 95) <= 60
 
