@@ -59,14 +59,13 @@ def prose(path: Path, *, docstrings: bool = True) -> Iterator[tuple[int, str]]:
             if " " in found[0] or found[0][1:2].isupper():  # a label
                 yield text.count("\n", 0, found.start()) + 1, blank(INLINE_CODE, found[0])
     else:
-        tree = ast.parse(text)
-        alone = {  # a string that is a statement documents what it is below
-            id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)
-        }
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        alone = set()
+        for node in ast.walk(ast.parse(text)):  # a statement comes before what is in it
+            if isinstance(node, ast.Expr):
+                alone.add(id(node.value))  # a string that is one documents what it is below
+            elif not isinstance(node, ast.Constant) or not isinstance(node.value, str):
                 continue
-            if " " in node.value and (docstrings or id(node) not in alone):
+            elif " " in node.value and (docstrings or id(node) not in alone):
                 yield node.lineno, blank(NOT_DOCSTRING, node.value)
         for token in tokenize.generate_tokens(io.StringIO(text).readline) if docstrings else ():
             if token.type == tokenize.COMMENT:
@@ -80,8 +79,9 @@ def found_in(
     rules = [
         (re.compile(rf"\b(?:{words})\b", re.IGNORECASE), better) for words, better in say.items()
     ]
+    some = re.compile(rf"\b(?:{'|'.join(f'(?:{words})' for words in say)})\b", re.IGNORECASE)
     for first, text in prose(path, docstrings=docstrings):
-        for pattern, better in rules:
+        for pattern, better in rules if some.search(text) else ():
             for found in pattern.finditer(text):
                 yield first + text.count("\n", 0, found.start()), found[0], better
 
