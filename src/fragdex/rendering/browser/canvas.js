@@ -40,8 +40,8 @@
       known = context && !desynchronized ? styles : null;
       return context instanceof CanvasRenderingContext2D || preserveDrawingBuffer === true;
     },
-    // Hand the pixels of a canvas to the worker. How they lie, and whether the page's styles are known; null
-    // where they are not what a picture of the canvas shows.
+    // Hand the pixels of a canvas to the worker. How they lie, and whether the page's styles are
+    // known; null where they are not what a picture of the canvas shows.
     async read(canvas, number, width, height) {
       const isPlain = document.designMode === "off" && getSelection()?.type !== "Range" &&
         visualViewport.scale === 1 && !document.activeViewTransition;

@@ -18,6 +18,7 @@ import contextlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -96,6 +97,8 @@ _MOST_CHECKS: Final = 12
 _UNCHANGED: Final = 3
 _PATIENCE_SECONDS: Final = 3.0
 _MARK_BYTES: Final = 32
+# A pipe is not waited for, and a link not followed.
+_AS_IT_IS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class CanvasDiffers(Exception):
@@ -389,9 +392,8 @@ class CanvasReader:
         mark = secrets.token_hex(_MARK_BYTES)
         size = 4 * self._width * self._height
         begun = self._of_worker(f"begin({size}, {json.dumps(mark)}).then(() => true)")
-        path = _file_of(self._running.folder, mark, size) if begun else None
-        if path is not None:
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd = _opened(self._running.folder, mark, size) if begun else -1
+        if self._fd >= 0:
             self._running.on_close(partial(os.close, self._fd))
         hidden = self._of_worker("hide().then(() => true)")
         return self._fd >= 0 and bool(hidden) and os.fstat(self._fd).st_nlink == 0
@@ -443,14 +445,16 @@ def _is_drawn(data: bytes) -> bool:
     return bool(np.bitwise_or.reduce(np.frombuffer(data, "<u4")) & 0xFFFFFF)
 
 
-def _file_of(folder: Path, mark: str, size: int) -> Path | None:
-    """The file of a browser's folder that begins with a mark."""
-    for path in folder.rglob("*"):
-        try:
-            if path.is_file() and path.stat().st_size == size:
-                with path.open("rb") as file:
-                    if file.read(len(mark)) == mark.encode():
-                        return path
-        except OSError:
-            continue
-    return None
+def _opened(folder: Path, mark: str, size: int) -> int:
+    """A descriptor of the file in a browser's folder that begins with a mark; -1: there is none."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            # whatever the browser may have put there
+            with contextlib.suppress(OSError):
+                fd = os.open(Path(place, name), _AS_IT_IS)
+                about = os.fstat(fd)
+                is_file = stat.S_ISREG(about.st_mode) and about.st_size == size
+                if is_file and os.pread(fd, len(mark), 0) == mark.encode():
+                    return fd
+                os.close(fd)
+    return -1
