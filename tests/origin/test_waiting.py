@@ -89,6 +89,42 @@ def test_a_list_and_a_part_come_when_they_are_written(path):
     assert whole[hinted].read() == bytes_of_part.content
 
 
+def test_a_title_is_made_by_one_thread_at_a_time(tmp_path):
+    path, whole = tmp_path / "live.mp4", movie(40, tracks=2, samples=10, fps=10)
+    index = fragdex.index(whole, exact=True)
+    starts = sorted({int(at) for one in index.tracks for at in one.fragments.moof_offset})
+    path.write_bytes(whole[: starts[6]])
+    busy, most, over = threading.Semaphore(1), [], threading.Event()
+
+    class Watched(Titles):
+        def _made(self, *given):
+            most.append(busy.acquire(blocking=False))
+            try:
+                return super()._made(*given)
+            finally:
+                if most[-1]:
+                    busy.release()
+
+    titles = Watched(tmp_path, segment_duration=1, growing=FOR_EVER)
+
+    def look():
+        while not over.is_set():
+            titles.open(("live.mp4",))
+
+    threads = [threading.Thread(target=look) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for start, stop in pairwise(starts[6:]):
+        append(path, whole[start:stop])
+        titles.open(("live.mp4",))
+    over.set()
+    for thread in threads:
+        thread.join()
+    titles.close()
+    assert len(most) > 10
+    assert all(most), "two made it at once"
+
+
 def test_what_a_film_was_is_not_kept_for_its_parts(tmp_path):
     path, whole = tmp_path / "live.mp4", movie(24, tracks=2, samples=10, fps=10)
     index = fragdex.index(whole, exact=True)

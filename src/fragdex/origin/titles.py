@@ -17,6 +17,7 @@ from hashlib import md5
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import quote
+from weakref import WeakValueDictionary
 
 import fragdex
 from fragdex.boxes import find, parse
@@ -293,7 +294,8 @@ class Titles:
         self._writes = Writes(0.0 if self.remote else growing)
         self._films: OrderedDict[tuple[str, ...], ServedFilm] = OrderedDict()
         self._lock = threading.Lock()
-        self._opening: dict[tuple[str, ...], threading.Lock] = {}
+        # each as long as somebody opens the title, or waits for it
+        self._opening: WeakValueDictionary[tuple[str, ...], Any] = WeakValueDictionary()
 
     def listed(self, after: str, most: int) -> FilmList:
         """Some files of the folder or bucket and below, by their names.
@@ -401,23 +403,19 @@ class Titles:
             return film
         with self._lock:
             opening = self._opening.setdefault(names, threading.Lock())
-        try:
-            with opening:  # other callers wait meanwhile, and find it made
-                with self._lock:
-                    film = self._films.get(names)
-                if film is None or not self._is_current(film, places):
-                    film = self._made(names, places, film)
-                    with self._lock:
-                        gone = [self._films.pop(names, None)]
-                        self._films[names] = film
-                        while len(self._films) > self._in_memory:
-                            gone.append(self._films.popitem(last=False)[1])
-                    for old in gone:
-                        if old is not None:
-                            old.close()
-        finally:
+        with opening:  # other callers wait meanwhile, and find it made
             with self._lock:
-                self._opening.pop(names, None)
+                film = self._films.get(names)
+            if film is None or not self._is_current(film, places):
+                film = self._made(names, places, film)
+                with self._lock:
+                    gone = [self._films.pop(names, None)]
+                    self._films[names] = film
+                    while len(self._films) > self._in_memory:
+                        gone.append(self._films.popitem(last=False)[1])
+                for old in gone:
+                    if old is not None:
+                        old.close()
         return film
 
     def forget(self, film: ServedFilm) -> None:
