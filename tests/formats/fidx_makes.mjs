@@ -23,7 +23,8 @@ for (const [number, one] of JSON.parse(readFileSync(0, "utf8")).entries()) {
   const what = await open(one.path ?? one);
   try {
     const source = openSource(what);
-    writeFileSync(join(folder, `${number}.fidx`), new Uint8Array(await makeIndex(source, one.options)));
+    if (one.options?.init) one.options.init = await open(one.options.init);
+    writeFileSync(join(folder, `${number}.fidx`), new Uint8Array(await makeIndex(source, one.options ?? { samples: true })));
     replies.push({ requests: source.requests, bytes: source.bytesRead });
   } catch (error) {
     const { name, message, path, offset } = error;

@@ -26,7 +26,7 @@ from fragdex.formats import fidx
 from fragdex.indexing import beside
 from fragdex.indexing.headers import code
 from fragdex.testing import Faults, RangeServer, check_fidx_file, movie
-from indexing.test_parallel import film, variable
+from indexing.test_parallel import SIGNATURE, film, payloads, variable
 from strategies.files import files
 
 ROOT = Path(__file__).parents[2]
@@ -52,12 +52,13 @@ OF_INFO = (
     *("handler", "kind", "timescale", "format", "media_duration", "edits", "defaults"),
     *("rotation", "mirrored", "enabled", "alternate_group"),
 )
+PROGRAM = ("node", Path(__file__).with_name("fidx_makes.mjs"))
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
 
 
-def made_by_js(folder, wanted, form="bytes"):
+def made_by_js(folder, wanted, form="bytes", program=PROGRAM):
     """What make.js says of paths: the bytes of a `.fidx`, or what it refused."""
-    command = ["node", Path(__file__).with_name("fidx_makes.mjs"), MAKER, folder, form]
+    command = [*program, MAKER, folder, form]
     text = json.dumps([one if isinstance(one, dict) else str(one) for one in wanted])
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -158,7 +159,7 @@ def test_what_is_made_conforms(paths, tmp_path):
 
 def test_samples_are_left_out_of_tracks_on_request(tmp_path):
     path = str(FIXTURES / "frag-cmaf.mp4")
-    choices = ({"samples": False}, {"tracks": ["audio"]})
+    choices = ({"samples": False}, {"samples": ["audio"]})
     made = made_by_js(tmp_path, [{"path": path, "options": one} for one in choices])
     rows = [
         {track["info"]: track["tables"].get("samples") is not None for track in tracks}
@@ -166,6 +167,16 @@ def test_samples_are_left_out_of_tracks_on_request(tmp_path):
     ]
     assert list(rows[0].values()) == [False] * len(rows[0])
     assert sorted(rows[1].values()) == [False, True]
+
+
+def test_segments_with_their_initialization_segment(tmp_path):
+    pairs = [("dash-segment-1.m4s", "dash-init.mp4"), ("hls-segment-1.m4s", "hls-init.mp4")]
+    pairs += [("lldash-segment-1.m4s", "lldash-init.mp4")]
+    paths = [(str(FIXTURES / one), str(FIXTURES / init)) for one, init in pairs]
+    wanted = [{"path": a, "options": {"init": b, "samples": True}} for a, b in paths]
+    for (path, init), made in zip(paths, made_by_js(tmp_path, wanted), strict=True):
+        assert isinstance(made, bytes), made
+        check(path, fragdex.index(path, init=init, exact=True), made)
 
 
 def fidx_tracks(data):
@@ -226,30 +237,39 @@ def test_damaged_files_are_refused_or_indexed_as_the_library_does(paths, tmp_pat
         check(number, indexed(data), found)
 
 
-def asked_of(server, ask):
-    """What was made of a URL, and how many requests it took."""
-    before = len(server.requests)
-    made = ask(server.url)
-    return made, len(server.requests) - before
+def with_decoys(data):
+    """The same boxes, with copies of a true moof and what looks like others as media."""
+    changed = bytearray(data)
+    at = data.index(b"moof", len(data) // 2) - 4
+    fake = b"".join(n.to_bytes(4, "big") + SIGNATURE for n in (24, 40, 1 << 19, 3))
+    filler = data[at : at + int.from_bytes(data[at : at + 4], "big")] + fake
+    for start, stop in payloads(data):
+        changed[start:stop] = (filler * (1 + (stop - start) // len(filler)))[: stop - start]
+    return bytes(changed)
 
 
 @pytest.mark.parametrize("several", [True, False])
 def test_a_url_takes_as_few_requests_as_the_library(tmp_path, several):
     films = {
         "variable": film(variable(count=120)),
+        "decoys": with_decoys(film(variable(count=120))),
         "two tracks": film(variable(count=120), tracks=2, mdats=2),
         "dense": movie(2_000, samples=1, fps=25),
         "progressive": movie(40, samples=250, fps=25, fragmented=False),
         "front": (FIXTURES / "faststart.mp4").read_bytes(),
         "moov-last": (FIXTURES / "moov-last.mp4").read_bytes(),
     }
-    for name, data in films.items():
-        with RangeServer(data, faults=Faults(single_ranges=not several)) as server:
-            expected, most = asked_of(server, lambda url: fragdex.index(url, exact=True))
-            (made,), count = asked_of(server, lambda url: made_by_js(tmp_path, [url], "url"))
-        check(name, expected, made)
-        assert isinstance(made, bytes), (name, made)
-        assert count <= 1.2 * most, (name, count, most)
+    with ExitStack() as stack:
+        faults = Faults(single_ranges=not several)
+        servers = [stack.enter_context(RangeServer(one, faults=faults)) for one in films.values()]
+        expected = [fragdex.index(server.url, exact=True) for server in servers]
+        most = [len(server.requests) for server in servers]
+        made = made_by_js(tmp_path, [server.url for server in servers], "url")
+        both = [len(server.requests) for server in servers]
+    for n, name in enumerate(films):
+        assert isinstance(made[n], bytes), (name, made[n])
+        check(name, expected[n], made[n])
+        assert both[n] - most[n] <= 1.2 * most[n], (name, both[n] - most[n], most[n])
 
 
 def test_a_server_with_faults_gives_an_error_or_the_same_tables(tmp_path):
@@ -275,3 +295,51 @@ def test_a_server_with_faults_gives_an_error_or_the_same_tables(tmp_path):
         assert isinstance(one, bytes) or name.removeprefix("later ") in wrong, (name, one)
     refused = {name for name, one in zip(cases, made, strict=True) if isinstance(one, dict)}
     assert refused >= wrong.keys()
+
+
+def box(kind, *content, long=None):
+    """Bytes of a box; `long`: a 64-bit size that it claims."""
+    body = b"".join(content)
+    if long is not None:
+        return b"\0\0\0\1" + kind + long.to_bytes(8, "big") + body
+    return (8 + len(body)).to_bytes(4, "big") + kind + body
+
+
+def hostile():
+    """Files that claim much with few bytes."""
+    film = movie(2, samples=4)
+    at = film.index(b"moof") - 4
+    init, stbl = film[:at], film.index(b"stsz")
+    tfhd = box(b"tfhd", bytes(4), (1).to_bytes(4, "big"))
+    huge = box(b"trun", bytes(4), (1 << 24).to_bytes(4, "big"))
+    nested = b""
+    for _ in range(3000):
+        nested = box(b"traf", nested)
+    whole = movie(40, samples=4, fragmented=False)
+    sizes = whole.index(b"stsz")
+    counted = b"stsz" + bytes(4) + b"\0\0\0\1" + b"\xff" * 4
+    yield "runs without rows", init + box(b"moof", *[box(b"traf", tfhd, huge)] * 2000)
+    yield "nested", init + box(b"moof", nested)
+    yield "many boxes", init + box(b"moof", box(b"free") * 70_000)
+    yield "many at the top", init + box(b"free") * 300_000
+    yield "far", init + box(b"mdat", long=2**63 + 5)
+    yield "far, and counted", init + box(b"mdat", long=2**53 - 1)
+    yield "sizes", film[:stbl] + counted + film[stbl + 16 :]
+    yield "equal sizes", whole[:sizes] + counted + whole[sizes + 16 :]
+    yield "chunks", re.sub(rb"(?<=stco....)....", b"\xff" * 4, whole, count=1, flags=re.DOTALL)
+    yield "too small", init + b"\0\0\0\7mdat"
+
+
+def test_what_claims_much_costs_little(tmp_path):
+    cases = dict(hostile())
+    for number, data in enumerate(cases.values()):
+        (tmp_path / f"{number}.mp4").write_bytes(data)
+    paths = [tmp_path / f"{number}.mp4" for number in range(len(cases))]
+    made = made_by_js(tmp_path, paths, program=("node", "--max-old-space-size=256", PROGRAM[1]))
+    for name, data, one in zip(cases, cases.values(), made, strict=True):
+        check(name, indexed(data), one)
+    refused = dict(zip(cases, made, strict=True))
+    assert "too many samples" in refused["runs without rows"]["message"]
+    assert refused["runs without rows"]["path"] == "moof/traf/trun"
+    assert refused["nested"]["message"].startswith("a box traf does not belong here")
+    assert refused["nested"]["offset"] == cases["nested"].index(b"moof") + 12

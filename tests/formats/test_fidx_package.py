@@ -61,7 +61,7 @@ import { IndexingError, makeIndex } from "fragdex-fidx/make";
 import { Windows } from "fragdex-fidx/windows";
 
 const file = new File([], "a.mp4");
-const index = new FrameIndex(await makeIndex(file, { tracks: ["video"] }));
+const index = new FrameIndex(await makeIndex(file, { samples: ["video"] }));
 const bytes: number = index.seek(1.5).stop - index.span(1, 2)[0].start;
 const samples: Sample[] = index.frames({ order: "decode" }).group(7).samples;
 const windows = await Windows.open(file, index);

@@ -227,7 +227,7 @@ MAKE = """async (names) => {
     const answer = await new Promise((resolve, reject) => {
       worker.onerror = () => reject(new Error("the worker failed"));
       worker.onmessage = ({ data }) => (data.index || data.error) && resolve(data);
-      worker.postMessage({ what });
+      worker.postMessage({ what, options: { samples: true } });
     });
     const url = answer.index && await new Promise((resolve) => {
       const reader = new FileReader();

@@ -33,6 +33,8 @@ export function headerAt(view, bytes, at, stop) {
   return { type, size, length };
 }
 
+const MOST_CHILDREN = 2 ** 16;
+
 /** Where boxes stand that say where samples are; elsewhere they would be read in another way. */
 const PLACES = {
   moov: ["mvhd", "trak", "mvex", "cmov"], trak: ["tkhd", "edts", "mdia"], edts: ["elst"],
@@ -134,6 +136,7 @@ export class Box {
       const path = `${this.path}/${header.type}`;
       if (isMisplaced(header.type, this.type)) this.refuse(`a box ${header.type} does not belong here`, at);
       const [start, stop] = [at + header.length, at + header.size];
+      if (found.length === MOST_CHILDREN) this.refuse(`more than ${MOST_CHILDREN} boxes stand in one`, at);
       found.push(new Box(this.bytes, this.view, header.type, start, stop, this.origin, path));
       at += header.size;
     }

@@ -9,7 +9,7 @@ const [BASE, FROM_MOOF, IS_EMPTY, NON_SYNC] = [1, 0x20000, 0x10000, 0x10000];
 const LONGEST = 2 ** 31;
 const MDAT_HEADER = 8;
 const MOST_WITHOUT_ROWS = 2 ** 24;
-const MOST_ALONE = 2 ** 18; // samples without bytes of their own that are written out one by one
+const [MOST_ALONE, MOST_WITH_MEDIA] = [2 ** 18, 2 ** 22];
 const TFXD = "6d1d9b0542d544e680e2141daff757b2";
 /** Boxes that say nothing that a copy must keep; the last three by PIFF: tfxd, tfrf and senc. */
 export const STRUCTURE = new Set([
@@ -50,11 +50,11 @@ export class Fragments {
   moofs = []; // offset of each
   saysMore = false;
 
-  /** `defaults`: track_ID → trex; `samples`: keep what is needed to write out every sample. */
-  constructor(defaults, samples) {
-    this._defaults = defaults;
-    this._unwritten = 0;
-    if (!samples) return;
+  /** `defaults`: track_ID → trex; `kept`: tracks of which each sample can be told; `size`: of the file. */
+  constructor(defaults, kept, size) {
+    [this._defaults, this._kept] = [defaults, kept];
+    // Samples that have no bytes in a moof, besides those that have.
+    this._alone = MOST_ALONE + Math.min(size, MOST_WITH_MEDIA);
     this._rows = {
       size: new Numbers(Uint32Array), duration: new Numbers(Uint32Array),
       offset: new Numbers(Int32Array), sync: new Numbers(Uint8Array),
@@ -97,7 +97,7 @@ export class Fragments {
     const isEmpty = flags & IS_EMPTY;
     const found = {
       moof, track, flags, base, entry, gap: isEmpty ? defaults.duration : 0, origin: traf.origin + traf.start,
-      ...timeOf(traf), runs: traf.all("trun").map((trun) => this._run(trun, defaults)),
+      ...timeOf(traf), runs: traf.all("trun").map((trun) => this._run(trun, defaults, this._kept.has(track))),
       groups: groupBoxes(traf),
     };
     if (isEmpty && defaults.duration >= LONGEST) tfhd.refuse("a duration of 2^31 or more");
@@ -105,7 +105,7 @@ export class Fragments {
   }
 
   /** What a run adds up to, and its sync samples, from its start; points: index, dts, cts, step, count. */
-  _run(trun, defaults) {
+  _run(trun, defaults, isKept) {
     trun.version(1);
     const flags = trun.flags;
     const count = trun.need(8).u32(4);
@@ -126,13 +126,16 @@ export class Fragments {
     }
     const run = {
       count, dataOffset: offsetAt === undefined ? UNKNOWN : trun.i32(offsetAt),
-      size: 0, duration: 0, ctsMin: Infinity, ctsEnd: -Infinity, points: [], rows: this._rows?.size.length,
+      size: 0, duration: 0, ctsMin: Infinity, ctsEnd: -Infinity, points: [], rows: this._rows.size.length,
     };
     const isSync = (value) => !(value & NON_SYNC);
     const firstSync = firstAt === undefined ? undefined : isSync(trun.u32(firstAt));
     const restSync = isSync(defaults.flags);
     if (place.duration < 0 && defaults.duration >= LONGEST) trun.refuse("a sample duration of 2^31 or more");
-    if (!stride) return this._evenRun(run, defaults, firstSync ?? restSync, restSync);
+    if (!stride) {
+      if (isKept && (this._alone -= count) < 0) trun.refuse("too many samples have no bytes here: leave them out");
+      return this._evenRun(run, defaults, firstSync ?? restSync, restSync, isKept);
+    }
     for (let row = 0; row < count; row++, at += stride) {
       const duration = place.duration < 0 ? defaults.duration : trun.u32(at + place.duration);
       const size = place.size < 0 ? defaults.size : trun.u32(at + place.size);
@@ -148,7 +151,7 @@ export class Fragments {
       run.ctsEnd = Math.max(run.ctsEnd, cts + duration);
       run.duration += duration;
       run.size += size;
-      this._keep(size, duration, offset, sync);
+      if (isKept) this._keep(size, duration, offset, sync);
     }
     if (place.duration < 0 && place.offset < 0) {
       // Evenly spaced: without flags of their own, or all of them sync, they are one row.
@@ -158,22 +161,15 @@ export class Fragments {
     return run;
   }
 
-  _evenRun(run, { duration, size }, first, rest) {
+  _evenRun(run, { duration, size }, first, rest, isKept) {
     const { count } = run;
     if (!count) return run;
-    if (this._rows) {
-      this._unwritten += count;
-      if (this._unwritten > MOST_ALONE + this._rows.size.length) {
-        throw new IndexingError(`${this._unwritten} samples have no bytes in the moofs; leave samples out`, "moof/traf/trun");
-      }
-      for (let row = 0; row < count; row++) this._keep(size, duration, 0, row ? rest : first);
-    }
+    for (let row = 0; isKept && row < count; row++) this._keep(size, duration, 0, row ? rest : first);
     const sums = { size: size * count, duration: duration * count, ctsMin: 0, ctsEnd: duration * count };
     return { ...run, ...sums, points: evenPoints(count, duration, first, rest) };
   }
 
   _keep(size, duration, offset, sync) {
-    if (!this._rows) return;
     this._rows.size.push(size);
     this._rows.duration.push(duration);
     this._rows.offset.push(offset);

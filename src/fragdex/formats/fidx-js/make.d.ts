@@ -20,10 +20,10 @@ export interface SourceOptions {
 }
 
 export interface MakeOptions extends SourceOptions {
-  /** also the table of samples, which `FrameIndex.frames` needs; true, unless it is given */
-  samples?: boolean;
-  /** kinds of tracks that have one, such as `["video"]`; all, unless it is given */
-  tracks?: readonly string[];
+  /** kinds of tracks with a table of samples, which `FrameIndex.frames` needs; true: all, false: none */
+  samples?: boolean | readonly string[];
+  /** the initialization segment of a file that is only segments */
+  init?: Media;
   onProgress?(position: number, size: number): void;
 }
 

@@ -22,7 +22,7 @@ export { IndexingError } from "./boxes.js";
 export { openSource } from "./sources.js";
 
 const [BETWEEN, BESIDE] = [128, 256];
-const MOST_SAMPLES = 2 ** 24;
+const MOST_SAMPLES = 2 ** 22; // of a track: a day of pictures
 const MOST_KEPT = 2 ** 28; // bytes of moofs that wait for their moov
 const MOST_LOOKED_AT = 1024;
 const ALWAYS = ["ftyp", "moov", "moof", "mdat", "mfra"];
@@ -30,23 +30,29 @@ const ALWAYS = ["ftyp", "moov", "moof", "mdat", "mfra"];
 /**
  * The index of a file, as the bytes of a `.fidx`.
  *
- * `what`: an ArrayBuffer, Uint8Array, Blob, File or URL. `options`: `samples`: also the table of samples,
- * which `FrameIndex.frames` needs (true, unless it is given); `tracks`: kinds that have one, such as
- * ["video"]; `headers`, `signal` and `fetch` for a URL; `onProgress(position, size)`.
+ * `what`: an ArrayBuffer, Uint8Array, Blob, File or URL. `options`: `samples`: the kinds of tracks
+ * that have a table of samples, which `FrameIndex.frames` needs (["video"], unless it is given; true: all,
+ * false: none); `init`: the initialization segment of a file that is only segments; `headers`, `signal` and `fetch` for a URL; `onProgress(position, size)`.
  *
  * @returns {Promise<ArrayBuffer>} which a worker can transfer
  */
 export async function makeIndex(what, options = {}) {
-  const { samples = true, tracks: kinds } = options;
+  const { samples = ["video"] } = options;
+  const withSamples = ({ kind }) => samples === true || (samples || []).includes(kind);
   const source = openSource(what, options);
   const waiting = { moofs: [], bytes: 0 };
   let [brands, moov, fragments] = [[]];
+  const govern = (movie) => {
+    moov = movie;
+    const chosen = moov.tracks.map(({ info }) => info).filter(withSamples);
+    fragments = new Fragments(moov.defaults, new Set(chosen.map(({ id }) => id)), source.size ?? 0);
+  };
+  if (options.init !== undefined) govern(await readInit(options.init, options));
   const take = (type, bytes, offset) => {
     if (type === "ftyp") brands.push([offset, offset + bytes.length]);
     else if (type === "moov") {
       if (moov) throw new IndexingError("the file has a second moov", type, offset);
-      moov = { ...readMoov(bytes, offset), offset, stop: offset + bytes.length };
-      fragments = new Fragments(moov.defaults, samples);
+      govern({ ...readMoov(bytes, offset), range: [offset, offset + bytes.length] });
       for (const [early, at] of waiting.moofs.splice(0)) fragments.add(early, at);
     } else if (fragments) fragments.add(bytes, offset);
     else {
@@ -61,8 +67,17 @@ export async function makeIndex(what, options = {}) {
     throw new IndexingError("there is no moov", offset === undefined ? undefined : "moof", offset ?? passed.position);
   }
   const found = assemble(moov, fragments, passed);
-  const withSamples = (info) => samples && (!kinds || kinds.includes(info.kind));
   return write(source, passed, brands, moov, found, withSamples);
+}
+
+/** The movie of an initialization segment: it names no samples of another file. */
+async function readInit(what, options) {
+  let movie;
+  await scan(openSource(what, options), (type, bytes, offset) => {
+    if (type === "moov") movie ??= readMoov(bytes, offset);
+  });
+  if (!movie) throw new IndexingError("the initialization segment has no moov");
+  return { ...movie, tracks: movie.tracks.map((track) => ({ ...track, stbl: undefined })) };
 }
 
 /** The tables of all tracks, and how far the file is whole. */
@@ -217,7 +232,8 @@ const NULLABLE = ["moof_offset", "data_start", "data_stop"];
 
 function write(source, passed, brands, moov, { tracks, method, complete, resume }, withSamples) {
   const columns = new Columns();
-  const before = brands.filter(([start]) => start <= moov.offset);
+  const { range } = moov;
+  const before = brands.filter(([start]) => start <= range?.[0]);
   const brand = before.at(-1) ?? brands[0];
   const movie = {
     timescale: moov.timescale, duration: moov.duration, fragmented: moov.fragmented,
@@ -231,7 +247,7 @@ function write(source, passed, brands, moov, { tracks, method, complete, resume 
     findings: [],
     periods: [{
       number: 0,
-      init: joined([...(brand ? [brand] : []), [moov.offset, moov.stop]]),
+      init: range ? joined([...(brand ? [brand] : []), range]) : [],
       movie,
       tracks: tracks.map((track, number) => ({
         info: number, shift: track.shift, exact: true, tables: tablesIn(columns, track, withSamples(track.info)),
@@ -256,7 +272,7 @@ function tablesIn(columns, track, withSamples) {
     sync: table(track.sync, Object.keys(track.sync)),
   };
   if (withSamples) {
-    if (track.samples > MOST_SAMPLES) throw new IndexingError(`${track.samples} samples are too many; leave samples out`);
+    if (track.samples > MOST_SAMPLES) throw new IndexingError(`${track.samples} samples of track ${track.info.id} are too many: leave them out`);
     const rows = { sync: new Uint8Array(track.samples) };
     const names = ["offset", "size", "dts", "cts", "duration"];
     for (const name of names) rows[name] = new Float64Array(track.samples);
