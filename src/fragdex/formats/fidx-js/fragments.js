@@ -50,7 +50,7 @@ export class Fragments {
   moofs = []; // offset of each
   saysMore = false;
 
-  /** `defaults`: track_ID → trex; `kept`: tracks of which each sample can be told; `size`: of the file. */
+  /** `defaults`: track_ID → trex; `kept`: tracks whose samples are kept; `size`: of the file. */
   constructor(defaults, kept, size) {
     [this._defaults, this._kept] = [defaults, kept];
     // Samples that have no bytes in a moof, besides those that have.
