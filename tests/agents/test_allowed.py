@@ -14,7 +14,7 @@ from fragdex.errors import Forbidden, FragdexError, InvalidRequest, SourceNotFou
 PREFIX = "https://media.example.org/public/"
 PIECES = st.sampled_from(
     ["..", ".", "", "/", "\\", "%2e", "%2E%2e", "%252e", "%2f", "%5c", "public", "private", "a.mp4",
-     "@", ":", "?", "#", ";", "https:", "//", "media.example.org", "\0", "\t", "é"]
+     "@", ":", "[", "?", "#", ";", "https:", "//", "media.example.org", "\0", "\t", "é"]
 )  # fmt: skip
 
 

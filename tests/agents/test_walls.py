@@ -138,6 +138,11 @@ def test_no_tool_reaches_outside(places, server):
                 if not isinstance(got, str) or SECRET.decode() in got:
                     wrong.append((kind, resource, got))
         assert wrong == []
+        # captions of a video that may be read, which lead out, are not there
+        (films / "known.fr.vtt").symlink_to(outside / "secret.en.vtt")
+        words = agent("read_words", video="films/known.mp4")
+        assert [one["from"] for one in words["captions"]] == ["films/known.en.vtt"]
+        assert SECRET.decode() not in words.text
     asked = server.requests[allowed:]
     assert {one.path for one in asked} <= {"/public/away.mp4"}
     assert not [*made.iterdir()]

@@ -28,6 +28,7 @@ CAPTIONS: Final = (".vtt", ".srt")
 """How caption files end that stand next to a video and begin with its name."""
 PAGES: Final = (".html", ".htm")
 MOST_LISTED: Final = 100
+MOST_CAPTIONS: Final = 20
 _SERVICE: Final = "service:"
 _TIMEOUT: Final = 30.0
 _ID: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -73,7 +74,7 @@ class Allowed:
             self.roots[label] = root
         self.output = None if output is None else Path(os.path.realpath(output))
         for prefix in prefixes:
-            if not _is_url(prefix) or _steps_out(prefix):
+            if not _is_prefix(prefix):
                 raise InvalidRequest(
                     f"{prefix} cannot be allowed", expected="a URL with http, https, s3, gs or az"
                 )
@@ -129,7 +130,10 @@ class Allowed:
             yield source
 
     def captions(self, name: str) -> list[str]:
-        """Names of the caption files next to a video of a folder: those that begin as it does."""
+        """Names of the caption files next to a video of a folder that begin as it does; 20 at most.
+
+        Those that are links out of the folder are left out.
+        """
         folder, _, own = name.rpartition("/")
         label, _, rest = folder.partition("/")
         stem = own.rpartition(".")[0] or own
@@ -139,12 +143,13 @@ class Allowed:
         if not _is_in(path, self.roots[label]):
             return []
         with suppress(OSError):
-            beside = sorted(os.listdir(path))
-            return [
-                f"{folder}/{one}"
-                for one in beside
+            beside = [
+                one
+                for one in sorted(os.listdir(path))
                 if one.startswith(f"{stem}.") and one.lower().endswith(CAPTIONS) and is_name(one)
+                if _is_in(os.path.realpath(os.path.join(path, one)), self.roots[label])
             ]
+            return [f"{folder}/{one}" for one in beside[:MOST_CAPTIONS]]
         return []
 
     def page(self, name: str) -> Path:
@@ -245,10 +250,13 @@ def _is_in(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
-def _is_url(text: str) -> bool:
-    parts = urlsplit(text)
+def _is_prefix(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
     known = parts.scheme.lower() in ("http", "https", "s3", "gs", "az")
-    return known and bool(parts.hostname) and parts.username is None
+    return known and bool(parts.hostname) and _is_allowed(text, [text])
 
 
 def _steps_out(url: str) -> bool:
@@ -265,7 +273,10 @@ def _steps_out(url: str) -> bool:
 
 
 def _is_allowed(url: str, prefixes: Sequence[str]) -> bool:
-    return not _steps_out(url) and any(_begins_with(url, prefix) for prefix in prefixes)
+    try:
+        return not _steps_out(url) and any(_begins_with(url, prefix) for prefix in prefixes)
+    except ValueError:  # such as half of an IPv6 address
+        return False
 
 
 def _begins_with(url: str, prefix: str) -> bool:
@@ -276,13 +287,8 @@ def _begins_with(url: str, prefix: str) -> bool:
     >>> _begins_with("https://a.org/films-2/1.mp4", "https://a.org/films")
     False
     """
-    try:
-        one, other = urlsplit(url), urlsplit(prefix)
-        same = (one.scheme.lower(), one.hostname, one.port) == (
-            other.scheme.lower(), other.hostname, other.port,
-        )  # fmt: skip
-    except ValueError:
-        return False
+    one, other = urlsplit(url), urlsplit(prefix)
+    same = (one.scheme, one.hostname, one.port) == (other.scheme, other.hostname, other.port)
     folder = other.path.rstrip("/")
     below = one.path == other.path or one.path.startswith(f"{folder}/")
     return same and below and one.username is None and one.password is None

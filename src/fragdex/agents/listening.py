@@ -19,6 +19,8 @@ from fragdex.decoding.sound_levels import measured
 from fragdex.errors import LimitExceeded, TrackNotFound
 from fragdex.packaging.subtitles import SAMPLE_BYTES, captions_of, cues_of_sample
 
+MOST_TEXT: Final = 2000
+"""Characters of a cue."""
 MOST_CUES: Final = 200
 """Cues of an answer."""
 MOST_SECONDS: Final = 3600
@@ -42,8 +44,12 @@ class Line(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
-        plain = {"start": round(self.start, 3), "stop": round(self.stop, 3), "text": self.text}
-        return plain if self.speaker is None else {**plain, "speaker": self.speaker}
+        plain = {
+            "start": round(self.start, 3),
+            "stop": round(self.stop, 3),
+            "text": self.text[:MOST_TEXT],
+        }
+        return plain if self.speaker is None else {**plain, "speaker": self.speaker[:100]}
 
 
 def line_of(start: float, stop: float, payload: str) -> Line:

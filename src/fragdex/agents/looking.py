@@ -26,7 +26,10 @@ MOST_PIXELS: Final = 4_000_000
 MOST_FRAMES: Final = 12
 MOST_TILES: Final = 64
 MOST_CHANGES: Final = 300
+MOST_TRACKS: Final = 100
 MOST_CHAPTERS: Final = 200
+MOST_TEXT: Final = 300
+"""Characters of what a file says itself."""
 MOST_FINDINGS: Final = 50
 _QUALITIES: Final = (85, 70, 50, 30)
 _SMALL: Final = (48, 27)
@@ -69,9 +72,9 @@ def span_of(
 def describe(videos: Sequence[Video], report: Report) -> dict[str, Any]:
     """Tracks, length, chapters and findings."""
     index = videos[0].index
-    findings = [str(one) for one in index.findings]
+    findings = [str(one)[:MOST_TEXT] for one in index.findings]
     chapters = [
-        {"start": one.seconds, "title": one.title}
+        {"start": one.seconds, "title": one.title[:MOST_TEXT]}
         for period in index.periods
         for one in period.movie.chapters
     ]
@@ -79,7 +82,8 @@ def describe(videos: Sequence[Video], report: Report) -> dict[str, Any]:
         "seconds": round(index.duration or 0.0, 3),
         "size": index.file.size,
         "complete": index.complete,
-        "tracks": [_track(track) for track in index.tracks],
+        "tracks": [_track(track) for track in index.tracks[:MOST_TRACKS]],
+        "more_tracks": max(0, len(index.tracks) - MOST_TRACKS),
         "chapters": chapters[:MOST_CHAPTERS],
         "more_chapters": max(0, len(chapters) - MOST_CHAPTERS),
         "findings": findings[:MOST_FINDINGS],
@@ -105,7 +109,8 @@ def _track(track: Track) -> dict[str, Any]:
         "key_frames": int(track.sync_samples.count.sum()) if info.kind == "video" else None,
         "rotation": info.rotation or None, "channels": info.channel_count,
         "sample_rate": info.sample_rate, "language": info.extended_language or info.language,
-        "title": info.title, "encrypted": info.encryption is not None or None,
+        "title": info.title and info.title[:MOST_TEXT],
+        "encrypted": info.encryption is not None or None,
         "not_shown_because": info.auxiliary,
     }  # fmt: skip
     return {name: value for name, value in facts.items() if value is not None}
@@ -184,8 +189,10 @@ def changes(
         if len(inside) > _COMPARED:
             keys = shown.key_frames
             inside = keys[(keys >= first) & (keys <= last)]
-            if len(inside) > _COMPARED or len(inside) < _COMPARED // 4:
-                inside = np.unique(np.linspace(first, last, _COMPARED).astype(np.int64))
+            if len(inside) > _COMPARED:
+                inside = inside[np.linspace(0, len(inside) - 1, _COMPARED).astype(np.int64)]
+            elif len(inside) < _COMPARED // 4:
+                inside = np.linspace(first, last, _COMPARED).astype(np.int64)
             inside = np.unique([first, *inside, last])
         known: dict[int, np.ndarray[Any, Any]] = {}
 

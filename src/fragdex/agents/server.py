@@ -12,10 +12,11 @@ import inspect
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from html import escape
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -50,8 +51,12 @@ Name = Annotated[str, Field(description="Of the new file or folder, without a fo
 
 
 After = Annotated[str, Field(description="`next` of the page before.")]
-Times = Annotated[list[str | float] | None, Field(description="Give the frames of these times.")]
-Numbers = Annotated[list[int] | None, Field(description="Give the frames of these numbers.")]
+Times = Annotated[
+    list[str | float] | None, Field(description="Give the frames of these times.", max_length=1000)
+]
+Numbers = Annotated[
+    list[int] | None, Field(description="Give the frames of these numbers.", max_length=1000)
+]
 Pictures = Annotated[int, Field(description="On the sheet.", ge=1, le=64)]
 Width = Annotated[int | None, Field(description="Pixels of each picture.", ge=16, le=3840)]
 Search = Annotated[str, Field(description="Only lines with this.", max_length=500)]
@@ -68,7 +73,7 @@ Least = Annotated[
 Quiet = Annotated[float, Field(description="dBFS below which it is silent.", ge=-120, le=0)]
 Videos = Annotated[
     list[str],
-    Field(description="Sizes or languages of one title.", min_length=1),
+    Field(description="Sizes or languages of one title.", min_length=1, max_length=16),
 ]
 Like = Annotated[str | None, Field(description="A good video of the same camera and settings.")]
 Page = Annotated[
@@ -88,7 +93,7 @@ class Part(BaseModel):
     stop: Stop = None
 
 
-Parts = Annotated[list[Part], Field(description="In their order.", min_length=1)]
+Parts = Annotated[list[Part], Field(description="In their order.", min_length=1, max_length=32)]
 
 
 def list_videos(call: Call, after: After = "") -> dict[str, Any]:
@@ -208,9 +213,9 @@ def render_page(
         made = render(site, spec, place, progress=progress)
         return {
             "written": call.allowed.shown(place), "frames": made.frames, "seconds": made.seconds,
-            "sound": made.sound, "console": made.notes.console[:20],
-            "incomplete": made.notes.incomplete[:20],
-            "blocked": [one.url[:200] for one in made.notes.blocked[:20]],
+            "sound": made.sound, "console": _short(made.notes.console),
+            "incomplete": _short(made.notes.incomplete),
+            "blocked": _short(one.url for one in made.notes.blocked),
         }  # fmt: skip
 
 
@@ -275,6 +280,10 @@ def _written(
             take_file(folder / f"result-{number}", target)
 
     return {"written": call.allowed.shown(place), **call.do(job, videos, take=take, **arguments)}
+
+
+def _short(texts: Iterable[str]) -> list[str]:
+    return [text[:300] for text in islice(texts, 20)]
 
 
 def _sentence(error: Exception) -> str:
