@@ -46,7 +46,7 @@ def mcp(
             "--output",
             "-o",
             metavar="DIR",
-            help="Write clips, packages, repaired videos and rendered pages there, never over"
+            help="Write there: clips, packages, repaired videos and rendered pages, never over"
             " anything; otherwise nothing is written.",
             show_default=False,
         ),
@@ -57,7 +57,13 @@ def mcp(
     ] = False,
     port: Annotated[
         int,
-        typer.Option("--port", min=0, max=65535, metavar="N", help="Of --http; 0: any free one."),
+        typer.Option(
+            "--port",
+            min=0,
+            max=65535,
+            metavar="N",
+            help="Listen on this port, with --http; 0: any free one.",
+        ),
     ] = 0,
     token: Annotated[
         str | None,
@@ -71,7 +77,9 @@ def mcp(
     ] = None,
     max_seconds: Annotated[
         float,
-        typer.Option("--max-seconds", min=1, metavar="S", help="An answer takes S at most."),
+        typer.Option(
+            "--max-seconds", min=1, metavar="S", help="Stop what takes longer: an answer."
+        ),
     ] = 300,
     max_bytes: options.MaxBytes = 4 << 30,
     max_requests: options.MaxRequests = 20_000,

@@ -74,7 +74,7 @@ MaxSeconds = Annotated[
         "--max-seconds",
         min=0.1,
         metavar="S",
-        help="Stop a render that takes longer, or is expected to.",
+        help="Stop what takes longer, or is expected to.",
         show_default=False,
     ),
 ]
