@@ -94,5 +94,8 @@ def http_server(*arguments, **env):
         yield json.loads(process.stdout.readline())["url"]
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait()
-        process.stdout.close()
+        try:
+            process.wait(60)
+        finally:
+            process.kill()
+            process.stdout.close()

@@ -46,7 +46,7 @@ def asked(url, headers, path=None):
             "protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": {"name": "test", "version": "1"}}}
     )  # fmt: skip
-    connection = http.client.HTTPConnection(parts.hostname, parts.port)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
     fields = {"Content-Type": "application/json", "Host": parts.netloc,
               "Accept": "application/json, text/event-stream"} | headers  # fmt: skip
     connection.request("POST", parts.path if path is None else path, body, fields)
@@ -71,6 +71,7 @@ def test_over_http_names_of_others_pages_of_others_and_guesses_are_refused(films
             assert asked(url, {}, path) == 404
     with http_server(films, FRAGDEX_MCP_TOKEN="a" * 20) as url:
         assert urlsplit(url).path == "/" + "a" * 20 + "/mcp"
+        assert asked(url, {}) == 200
 
 
 def test_videos_at_urls_are_read_by_ranges(known_bytes, films):
