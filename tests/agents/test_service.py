@@ -11,13 +11,13 @@ from service.serving import serving
 
 def test_videos_of_a_service_are_listed_looked_at_and_heard(films, tmp_path, monkeypatch):
     pytest.importorskip("fastapi")
+    from fragdex.cli.remote import wait_until_processed
     from fragdex.client import Client
 
     with serving(tmp_path / "data", job_workers=1) as served:
         with Client(served.url, served.key) as client:
-            record = client.push(films / "known.mp4", type="video")
-            while record.status != "ready":
-                record = next(one for one in client.send(_list()).files if one.id == record.id)
+            sent = client.push(films / "known.mp4", type="video")
+            assert wait_until_processed(client, sent, "known.mp4").status == "ready"
         shutil.rmtree(films)
         with over_stdio("--service", served.url, FRAGDEX_KEY=served.key) as agent:
             (listed,) = agent("list_videos")["videos"]
@@ -32,9 +32,3 @@ def test_videos_of_a_service_are_listed_looked_at_and_heard(films, tmp_path, mon
             unknown = agent("describe_video", video=f"service:{'0' * 20}").error
             assert unknown
             assert served.key not in unknown
-
-
-def _list():
-    from fragdex.client import api
-
-    return api.list_files(type="video")
