@@ -90,7 +90,7 @@ def transcribe(
             for turns in pool.map(partial(children.speaker_turns, plan), plan.stretches):
                 stretches.append(turns)
                 on_stretch(len(stretches), len(plan.stretches))
-            turns = children.attempt(partial(SpeechProcess.matched_turns, stretches=stretches))
+            turns = children.matched_turns(stretches)
             words = with_speakers(transcript.words, numbered(turns, transcript.words))
             transcript = replace(transcript, words=tuple(words))
     return replace(transcript, engine=children.engine)
@@ -127,6 +127,13 @@ class _Children:
         """Who speaks when in a stretch; nobody where its sound breaks what tells them apart."""
         try:
             return self.attempt(partial(SpeechProcess.speaker_turns, plan=plan, number=number))
+        except Unprocessable:
+            return []
+
+    def matched_turns(self, stretches: list[list[Turn]]) -> list[Turn]:
+        """The turns of all stretches; words without speakers are better than none."""
+        try:
+            return self.attempt(partial(SpeechProcess.matched_turns, stretches=stretches))
         except Unprocessable:
             return []
 

@@ -273,10 +273,12 @@ def _tell_speakers(
     payloads = [{"number": number} for number in plan.stretches]
     stretches = job.slices(STRETCH, payloads, stage="v")
     seat = context.jobs.seats.taken(row.tenant_id, job.check)
-    with seat, context.part(Engines).listener(context, row, job.check) as child:
-        matched = child.matched_turns(
-            [[Turn(*turn) for turn in stretch] for stretch in stretches], check=job.check
-        )
+    given = [[Turn(*turn) for turn in stretch] for stretch in stretches]
+    try:
+        with seat, context.part(Engines).listener(context, row, job.check) as child:
+            matched = child.matched_turns(given, check=job.check)
+    except Unprocessable:
+        matched = []  # words without speakers are better than none
     with context.database.read() as connection:
         words = transcript_of(connection, row).words
     turns = numbered(matched, words)
