@@ -29,7 +29,7 @@ EVERYTHING = {
     "tests/conftest.py", "tests/forkserver.py", "tests/forked_workers.py", "tests/selection.py",
 }  # fmt: skip
 """Files that no import leads to, and that all tests stand on."""
-WITH_COMMANDS = [ROOT / "tests" / name for name in ("cli", "client", "service")]
+WITH_COMMANDS = [ROOT / "tests" / name for name in ("agents", "cli", "client", "service")]
 """Folders of tests that run commands by their names."""
 COMPOSED = {"fragdex.service.app", "fragdex.cli.app", "fragdex.__main__"}
 NATIVE = ROOT / "src/fragdex/native/module.c"

@@ -40,7 +40,7 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 # Variables of the library and of its development, which are not settings.
 NOT_SETTINGS = frozenset(
     {"CONFIG", "TRACEBACK", "PURE_PYTHON", "CORPUS", "CHROMIUM"}
-    | {"KEY", "URL", "ORIGIN_SECRET", "WEBHOOK_SECRET"}
+    | {"KEY", "MCP_TOKEN", "URL", "ORIGIN_SECRET", "WEBHOOK_SECRET"}
 )
 
 
