@@ -27,7 +27,7 @@ _TRIES: Final = 3
 
 Used = TypeVar("Used")
 OnSlice = Callable[[SliceTranscript, int, int], None]
-OnStretch = Callable[[int, int], None]
+OnStretch = Callable[[int, int], object]
 
 
 def transcribe(
