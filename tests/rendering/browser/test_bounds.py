@@ -9,7 +9,7 @@ import pytest
 
 import fragdex.rendering
 from fragdex.errors import PageFailed
-from fragdex.rendering.browser import clocks, loads, process, stopwatch, worker_clocks
+from fragdex.rendering.browser import canvas, clocks, loads, process, stopwatch, worker_clocks
 from fragdex.rendering.browser.model import Limits, PageView
 from fragdex.rendering.browser.stage import Stage
 from fragdex.rendering.browser.stopwatch import Stopwatch
@@ -26,10 +26,12 @@ BARE = {"join", "get", "result"}
 HERE = """
 archives.py _Budget.counted
 archives.py _of_tar
+browser/canvas.py _above
 browser/clocks.py VirtualClock.pass_to
 browser/pipe.py _parsed
 browser/process.py Chromium._spawn
 browser/process.py Chromium.disk_bytes
+browser/process.py Running.close
 encode.py _PlainFile._repeat_until
 join.py _Sound.until
 join.py _pulled
@@ -43,7 +45,7 @@ page_media/mixing.py _mixed
 png.py _parsed
 preview/__init__.py FilmPreview._draw_once
 recipe.py engine_modules
-slice.py Slicer.draw
+slice.py Slicer._draw
 spec.py RenderSpec._side
 """.strip().splitlines()
 
@@ -54,6 +56,8 @@ PROMISE = "Limits.load_seconds: what a page promises, with what it waits for"
 ENCODER = "an encoder, which ends or fails"
 CHILDREN = "processes of renders, which end where they say nothing (ChildProcess)"
 BOUNDS = {
+    "browser/canvas.py CanvasReader._awaited": canvas._PATIENCE_SECONDS,
+    "browser/canvas.py CanvasReader._start": canvas._PATIENCE_SECONDS,
     "browser/clocks.py InjectedClock.step": PAUSE,
     "browser/clocks.py VirtualClock.step": PAUSE,
     "browser/clocks.py VirtualClock._pass": WATCHED,
