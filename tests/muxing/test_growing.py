@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 import fragdex
 from fragdex.boxes import build, make_box
 from fragdex.errors import BuildError, FragdexError, NoSyncSample
-from fragdex.testing import check_dash, check_hls, make_file, movie
-from fragdex.testing.files import Brand
-from fragdex.testing.fragments import Fragment
-from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
+from fragdex.testing import check_dash, check_hls, movie
+from strategies.recordings import fragment_starts, recordings
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 MPD = "{urn:mpeg:dash:schema:mpd:2011}"
@@ -147,43 +145,18 @@ def test_nothing_is_complete_yet():
         fragdex.package(fragdex.index(data, exact=True), source=data, growing=True)
 
 
-@st.composite
-def recordings(draw):
-    """Fragments whose key frames are anywhere, and whose clock jumps."""
-    fps = draw(st.sampled_from([1, 2, 5]))
-    with_sound, shape = (
-        draw(st.booleans()),
-        st.tuples(
-            st.booleans(),
-            st.integers(1, 16 * fps),
-            st.sampled_from([0, 0, 0, 0, 1, 7, 20, 4000, 86400 * 365, -3, -1]),
-        ),
-    )
-    parts, at, heard = [], 0, 0
-    for number, (key, count, jump) in enumerate(draw(st.lists(shape, min_size=3, max_size=8))):
-        jump = jump if number and at + jump * fps * 1000 > 1000 * fps else 0
-        at, heard = at + jump * fps * 1000, heard + jump * 8000
-        pictures = [Sample(40, 1000, NON_SYNC)] * count
-        if key or not number:
-            pictures[0] = Sample(60, 1000, SYNC)
-        trafs = [Traf(1, (Run(tuple(pictures)),), tfdt=at)]
-        at += 1000 * count
-        sounds = max((at * 8 // fps - heard) // 1024, 0)
-        if with_sound and sounds:
-            trafs.append(Traf(2, (Run((Sample(9, 1024),) * sounds),), tfdt=heard))
-        heard += 1024 * sounds
-        parts.append(Fragment(tuple(trafs)))
-    tracks = [Track(1, "video", fps * 1000), Track(2, "audio", 8000)][: 1 + with_sound]
-    return make_file(Brand(), Moov(tuple(tracks)), *parts).data
+RECORDINGS = recordings(
+    seconds=16, jumps=[0, 0, 0, 0, 1, 7, 20, 4000, 86400 * 365, -3, -1], fragments=(3, 8)
+)
 
 
-@given(recordings(), st.sampled_from([None, 1, 4]), st.data())
+@given(RECORDINGS, st.sampled_from([None, 1, 4]), st.data())
 def test_no_segment_exceeds_the_promised_target(whole, seconds, data):
     index = fragdex.index(whole, exact=True)
     if len(index.periods) > 1:
         reject()  # its clock began again
-    starts = {int(at) for track in index.tracks for at in track.fragments.moof_offset}
-    sizes = data.draw(st.lists(st.sampled_from(sorted(starts)), min_size=1, max_size=5))
+    starts = fragment_starts(index)
+    sizes = data.draw(st.lists(st.sampled_from(starts), min_size=1, max_size=5))
     plain = fragdex.package(index, source=whole, segment_duration=seconds)
     final = announced(plain, whole)
     ended = fragdex.package(index, source=whole, segment_duration=seconds, growing="ended")
@@ -212,12 +185,12 @@ def parts_of(package, one, data):
     return [package[name].read(source=data) for name in names]
 
 
-@given(recordings() | MOVIES, st.sampled_from([None, 1, 4]), st.data())
+@given(RECORDINGS | MOVIES, st.sampled_from([None, 1, 4]), st.data())
 def test_segments_are_their_parts_and_parts_stay(whole, seconds, data):
     index = fragdex.index(whole, exact=True)
     if len(index.periods) > 1:
         reject()  # its clock began again
-    starts = sorted({int(at) for track in index.tracks for at in track.fragments.moof_offset})
+    starts = fragment_starts(index)
     sizes = data.draw(st.lists(st.sampled_from(starts), min_size=1, max_size=5))
     try:
         stored = fragdex.package(index, source=whole, segment_duration=seconds)
@@ -305,7 +278,7 @@ AGAIN = movie(6, samples=5, fps=5, moov=False)
 def test_a_recorder_that_restarts_takes_nothing_away(parts, listed):
     whole = b"".join(parts)
     index = fragdex.index(whole, exact=True)
-    cuts = sorted({int(at) for track in index.tracks for at in track.fragments.moof_offset})
+    cuts = fragment_starts(index)
     last, seen, text = None, {}, []
     for part, package in grown(whole, sorted({*cuts, len(whole)}), segment_duration=1):
         now = announced(package, part)

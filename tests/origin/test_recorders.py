@@ -18,6 +18,7 @@ from fragdex.testing import movie  # noqa: E402
 from origin.serving import serving  # noqa: E402
 from origin.test_growing_films import FOR_EVER, quiet  # noqa: E402
 from service.console.films import HEIGHT, RATE, WIDTH, picture_of, tone  # noqa: E402
+from strategies.recordings import fragment_starts  # noqa: E402
 
 SECONDS = 5
 
@@ -71,8 +72,7 @@ def ffmpeg(flags):
 def mediamtx():
     """Parts of tracks together; how long it is goes into the mvhd at the end."""
     whole = movie(2 * SECONDS, tracks=2, samples=5, fps=10)
-    tracks = fragdex.index(whole, exact=True).tracks
-    starts = sorted({int(at) for track in tracks for at in track.fragments.moof_offset})
+    starts = fragment_starts(fragdex.index(whole, exact=True))
     edges = [0, *starts, len(whole)]
     duration = whole.index(b"mvhd") + 4 + 16
     writes = [(low, whole[low:high]) for low, high in pairwise(edges)]

@@ -18,6 +18,7 @@ from fragdex.origin.titles import ServedFilm, Titles  # noqa: E402
 from fragdex.testing import movie  # noqa: E402
 from origin.serving import serving  # noqa: E402
 from origin.test_growing_films import FOR_EVER, append, quiet  # noqa: E402
+from strategies.recordings import fragment_starts  # noqa: E402
 
 WHOLE = movie(12, tracks=2, samples=10, fps=10)
 STARTS = sorted(
@@ -92,7 +93,7 @@ def test_a_list_and_a_part_come_when_they_are_written(path):
 def test_a_title_is_made_by_one_thread_at_a_time(tmp_path):
     path, whole = tmp_path / "live.mp4", movie(40, tracks=2, samples=10, fps=10)
     index = fragdex.index(whole, exact=True)
-    starts = sorted({int(at) for one in index.tracks for at in one.fragments.moof_offset})
+    starts = fragment_starts(index)
     path.write_bytes(whole[: starts[6]])
     busy, most, over = threading.Semaphore(1), [], threading.Event()
 
@@ -128,7 +129,7 @@ def test_a_title_is_made_by_one_thread_at_a_time(tmp_path):
 def test_what_a_film_was_is_not_kept_for_its_parts(tmp_path):
     path, whole = tmp_path / "live.mp4", movie(24, tracks=2, samples=10, fps=10)
     index = fragdex.index(whole, exact=True)
-    starts = sorted({int(at) for one in index.tracks for at in one.fragments.moof_offset})
+    starts = fragment_starts(index)
     path.write_bytes(whole[: starts[6]])
     parts = set()
     with served(path) as client:

@@ -15,36 +15,12 @@ from fragdex.errors import BuildError, NoSyncSample
 from fragdex.packaging import growing
 from fragdex.packaging.continued import Continued
 from fragdex.sources import open_source
-from fragdex.testing import make_file, movie
-from fragdex.testing.files import Brand
-from fragdex.testing.fragments import Fragment
-from fragdex.testing.tracks import NON_SYNC, SYNC, Moov, Run, Sample, Track, Traf
+from fragdex.testing import movie
+from strategies.recordings import fragment_starts, recordings
 
-
-@st.composite
-def recordings(draw):
-    """Fragments of up to three seconds; clocks jump, and key frames come late."""
-    fps, with_sound = draw(st.sampled_from([1, 2, 5])), draw(st.booleans())
-    jumps = st.sampled_from([0] * 12 + [1, 7, 4000, 86400 * 365, -3])
-    shape = st.tuples(st.booleans(), st.integers(1, 3 * fps), jumps, st.integers(0, 2))
-    parts, at, heard = [], 0, 0
-    for number, (key, count, jump, late) in enumerate(draw(st.lists(shape, min_size=15))):
-        jump = jump if number and at + jump * fps * 1000 > 1000 * fps else 0
-        at, heard = at + jump * fps * 1000, heard + jump * 8000
-        pictures = [Sample(40, 1000, NON_SYNC, late * n % 2 * 1000) for n in range(count)]
-        if key or not number:
-            pictures[0] = Sample(60, 1000, SYNC)
-        trafs = [Traf(1, (Run(tuple(pictures)),), tfdt=at)]
-        at += 1000 * count
-        sounds = max((at * 8 // fps - heard) // 1024, 0)
-        if with_sound and sounds:
-            trafs.append(Traf(2, (Run((Sample(9, 1024),) * sounds),), tfdt=heard))
-        heard += 1024 * sounds
-        parts.append(Fragment(tuple(trafs)))
-    tracks = [Track(1, "video", fps * 1000), Track(2, "audio", 8000)][: 1 + with_sound]
-    return make_file(Brand(), Moov(tuple(tracks)), *parts).data
-
-
+RECORDINGS = recordings(
+    seconds=3, jumps=[0] * 12 + [1, 7, 4000, 86400 * 365, -3], fragments=(15, None), late=2
+)
 MOVIES = st.builds(
     movie,
     st.integers(12, 30),
@@ -58,9 +34,7 @@ MOVIES = st.builds(
 
 def places(whole):
     """Where the fragments of a file begin, and its end."""
-    tracks = fragdex.index(whole, exact=True).tracks
-    starts = {int(at) for track in tracks for at in track.fragments.moof_offset}
-    return [*sorted(starts), len(whole)]
+    return [*fragment_starts(fragdex.index(whole, exact=True)), len(whole)]
 
 
 def media(package):
@@ -118,7 +92,7 @@ def steps(path, whole, sizes, **options):
 
 
 @given(
-    recordings() | MOVIES,
+    RECORDINGS | MOVIES,
     st.sampled_from([None, 1, 3]),
     st.integers(1, 5),
     st.integers(5, 30),

@@ -1,6 +1,6 @@
 """Players play a film while it is written, to its end."""
 
-import time
+from itertools import pairwise
 
 import pytest
 
@@ -10,6 +10,7 @@ pytest.importorskip("av", reason="PyAV is not installed: it makes the films")
 
 from players.conftest import LENGTH, Page, browser, serving  # noqa: F401
 from players.test_players import ADDRESS
+from strategies.recordings import fragment_starts
 
 PLAYERS = [("hls.js", "hls"), ("shaka", "hls"), ("shaka", "dash")]
 FOR_EVER = 1e6
@@ -18,7 +19,7 @@ FOR_EVER = 1e6
 def test_they_reach_the_end_of_a_film_that_is_written(browser, folder, tmp_path):  # noqa: F811
     whole = (folder / "written" / "fragmented.mp4").read_bytes()
     index = fragdex.index(whole, exact=True)
-    starts = sorted({int(at) for track in index.tracks for at in track.fragments.moof_offset})
+    starts = fragment_starts(index)
     growing = tmp_path / "live.mp4"
     growing.write_bytes(whole[: starts[3]])
     with serving(tmp_path, LENGTH, growing=FOR_EVER) as origin, browser.new_context() as context:
@@ -28,11 +29,15 @@ def test_they_reach_the_end_of_a_film_that_is_written(browser, folder, tmp_path)
             asked[-1]("start", player, f"{origin}/live.mp4/{ADDRESS[kind]}")
             asked[-1].page.evaluate("() => { window.played = patient('play', [2]); }")
         before = [ask.page.evaluate("video.currentTime") for ask in asked]
-        rest = whole[starts[3] :]
-        for part in (rest[: len(rest) // 3], rest[len(rest) // 3 :], index.export("mfra")):
-            time.sleep(0.5)
+        for start, stop in pairwise([*starts[3:], len(whole)]):
             with growing.open("ab") as file:
-                file.write(part)
+                file.write(whole[start:stop])
+            written = fragdex.index(whole[:stop], exact=True)
+            end = float(min(track.stop for track in written.tracks)) - LENGTH
+            for ask in asked:  # a writer is no faster than its film
+                ask.page.wait_for_function("end => (ranges().at(-1) ?? [0, 0])[1] > end", arg=end)
+        with growing.open("ab") as file:
+            file.write(index.export("mfra"))
         for ask, at in zip(asked, before, strict=True):
             _, ranges = ask.page.evaluate("() => window.played")
             state = ask.state()
@@ -48,7 +53,7 @@ def test_they_reach_the_end_of_a_film_that_is_written(browser, folder, tmp_path)
 def test_hls_js_plays_parts_before_their_segment_is_complete(browser, folder, tmp_path):  # noqa: F811
     whole = (folder / "written" / "fragmented.mp4").read_bytes()
     index = fragdex.index(whole, exact=True)
-    starts = sorted({int(at) for track in index.tracks for at in track.fragments.moof_offset})
+    starts = fragment_starts(index)
     growing = tmp_path / "live.mp4"
     growing.write_bytes(whole[: starts[3]])
     with serving(tmp_path, LENGTH, growing=FOR_EVER) as origin, browser.new_context() as context:
@@ -77,7 +82,7 @@ def test_hls_js_plays_parts_before_their_segment_is_complete(browser, folder, tm
 def test_shaka_joins_a_film_whose_last_segment_is_not_complete(browser, folder, tmp_path):  # noqa: F811
     whole = (folder / "written" / "fragmented.mp4").read_bytes()
     index = fragdex.index(whole, exact=True)
-    starts = sorted({int(at) for track in index.tracks for at in track.fragments.moof_offset})
+    starts = fragment_starts(index)
     growing = tmp_path / "live.mp4"
     growing.write_bytes(whole[: starts[5]])
     with serving(tmp_path, LENGTH, growing=FOR_EVER) as origin, browser.new_context() as context:
@@ -98,7 +103,7 @@ def test_dash_goes_on_after_a_recording_stood_still(browser, folder, tmp_path, p
     """Longer than the segment that is being written is waited for: its answer breaks off."""
     whole = (folder / "written" / "fragmented.mp4").read_bytes()
     index = fragdex.index(whole, exact=True)
-    starts = sorted({int(at) for track in index.tracks for at in track.fragments.moof_offset})
+    starts = fragment_starts(index)
     growing = tmp_path / "live.mp4"
     growing.write_bytes(whole[: starts[5]])
     with serving(tmp_path, LENGTH, growing=FOR_EVER) as origin, browser.new_context() as context:

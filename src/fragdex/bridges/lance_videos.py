@@ -39,7 +39,7 @@ class LanceVideos:
     It has what fragdex asks of a file system of fsspec, so everything that takes `filesystem=`
     reads them: `write_set`, `VideoSet`, `Frames`, `index`. The entity tag of a video is the place
     of its bytes in a file that Lance writes once: a set is brought up to date by the rows that are
-    new. Other processes open the table for themselves.
+    new. Other processes open the table for themselves: a pickle has `storage_options`, secrets too.
 
     Raises:
         ImportError: Lance (pylance) is not installed.
@@ -84,6 +84,9 @@ class LanceVideos:
 
         Args:
             windows: of a set with this file system.
+            numbers: of the windows, in the order of the batch.
+
+        Raises: as `Windows.batch`; FileNotFoundError if a row has no video any more.
         """
         chosen = {windows.video_of(number) for number in numbers}
         rows = {self._row(windows.videos[number].path) for number in chosen}
@@ -96,7 +99,9 @@ class LanceVideos:
         """Ranges of videos in one call of Lance, which answer reads while the context lasts.
 
         Args:
-            reads: by the names of videos.
+            reads: by the names of videos, inside of them.
+
+        Raises: what Lance raises where a range is not in its video.
         """
         wanted = [
             (self._row(name), one.start, one.size)
@@ -113,7 +118,10 @@ class LanceVideos:
             self._fetched = {}
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None) -> bytes:
-        """Bytes of a video; negative from its end."""
+        """Bytes `start` to `end` (exclusive) of a video; negative from its end; None: its edge.
+
+        Raises: as `info`.
+        """
         row = self._row(path)
         size = self.info(path)["size"]
         first, stop, _ = slice(start, end).indices(size)
@@ -158,7 +166,7 @@ class LanceVideos:
         """Nothing changes in a version."""
 
     def open(self, path: str) -> Any:
-        """A video as a file, which Lance reads."""
+        """A video as a file (`lance.BlobFile`); raises as `info`."""
         self.info(path)
         return self._table.take_blobs(self._column, indices=[self._row(path)])[0]
 

@@ -341,7 +341,7 @@ class Windows(Sequence[Sample]):
         return sample | {"valid": valid} if self._blank else sample
 
     def reads(self, numbers: Sequence[int]) -> dict[str, tuple[ByteRange, ...]]:
-        """What is read of each video for these windows, at most; by its path in the set."""
+        """Bytes that are read of each video for these windows, at most; by its path in the set."""
         reads = {}
         checked = [self._checked(int(number)) for number in numbers]
         for video, windows in self._videos_of(checked, len(checked)).items():

@@ -18,6 +18,7 @@ from fragdex.testing import movie
 from origin.test_waiting import later, reached
 from service.serving import API, serving
 from service.working import announced
+from strategies.recordings import fragment_starts
 
 TUS = {"Tus-Resumable": "1.0.0"}
 
@@ -136,7 +137,7 @@ def test_an_upload_is_played_while_it_arrives_and_stays_where_it_is(served, send
     # 12 s; each has other bytes, so that none is known before
     whole = movie(12, tracks=2, samples=10 + len(sender.__name__), fps=10 + len(sender.__name__))
     index = fragdex.index(whole, exact=True)
-    starts = sorted({int(at) for one in index.tracks for at in one.fragments.moof_offset})
+    starts = fragment_starts(index)
     client = served.client
     upload = sender(client, whole)
     place = f"{API}/files/{upload.id}"
@@ -198,7 +199,7 @@ def test_what_was_listed_is_there_while_an_upload_is_completed(served):
     """Between the object and the record, also where that is never written (kill -9)."""
     whole = movie(12, tracks=2, samples=10, fps=11)
     index = fragdex.index(whole, exact=True)
-    starts = sorted({int(at) for one in index.tracks for at in one.fragments.moof_offset})
+    starts = fragment_starts(index)
     upload = Chunks(served.client, whole)
     upload.send(starts[8])
     place = f"{API}/files/{upload.id}/hls"
@@ -236,7 +237,7 @@ def test_a_file_that_cannot_grow_says_what_is_missing(served):
 def test_an_upload_of_one_body_without_an_end_is_played_while_it_is_sent(served):
     whole = movie(12, tracks=2, samples=10, fps=10)
     index = fragdex.index(whole, exact=True)
-    starts = sorted({int(at) for one in index.tracks for at in one.fragments.moof_offset})
+    starts = fragment_starts(index)
     upload = DraftOfNoLength(served.client, whole)
     place = f"{API}/files/{upload.id}"
     may_end = threading.Event()
