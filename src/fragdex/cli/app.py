@@ -289,7 +289,7 @@ def fragdex(
     """Find the bytes of any moment of an MP4 without reading the media.
 
     Exit codes: 0 success; 1 a failed check, or a fault; 2 bad usage or bad input; 3 a render of a
-    page whose script failed, was blocked or is missing.
+    page whose script failed, was blocked or is missing, or in which `--dry-run` found something.
 
     Examples:
       fragdex index movie.mp4              write movie.fidx
