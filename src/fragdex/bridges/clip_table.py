@@ -1,12 +1,13 @@
-"""Windows of a set as rows of a table, for Lance, Ray, Daft, and all that takes Arrow.
+"""Windows of a set as rows of a table, for Parquet, Iceberg, Lance, Ray, Daft, and all of Arrow.
 
-A row is a window: which video and frames, when they are shown, and the bytes that decode them. With
-`clips=True` it also has these bytes as a small MP4, and with `frames=True` the pixels.
+A row is a window: which video and frames, when they are shown, and the bytes that decode them. On
+request it also has the md5 of these bytes, a seed, a small MP4 of them, and the pixels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final
@@ -15,9 +16,11 @@ import numpy as np
 
 from fragdex.data.window_order import WindowSampler, parts
 from fragdex.data.windows import Windows
+from fragdex.digest import Md5
+from fragdex.errors import IndexMismatch
 
 PLAIN: Final = ("uri", "video", "track", "first", "stop", "start", "end", "ranges", "wanted")
-CLIP, FRAMES = "clip", "frames"
+MD5, SEED, CLIP, FRAMES = "md5", "seed", "clip", "frames"
 _ROWS: Final = 64
 """Windows of a batch."""
 
@@ -34,7 +37,7 @@ def schema(columns: Sequence[str]) -> Any:
     kinds = {
         "uri": pa.string(), "video": pa.int64(), "track": pa.int64(), "first": pa.int64(),
         "stop": pa.int64(), "start": pa.float64(), "end": pa.float64(), "ranges": pa.list_(place),
-        "wanted": pa.list_(pa.int64()),
+        "wanted": pa.list_(pa.int64()), MD5: pa.string(), SEED: pa.int64(),
         CLIP: pa.large_binary(), FRAMES: pa.list_(pa.uint8()),
     }  # fmt: skip
     unknown = [name for name in columns if name not in kinds]
@@ -53,16 +56,17 @@ class ClipTable:
         windows: `fragdex.data.Windows` at the rate of their videos (no `fps`).
         columns: some of uri, video, track, first, stop (frames, stop exclusive), start, end
             (seconds, of the first and last frame), ranges (offset and length of each), wanted
-            (which decoded pictures of clip the frames are), clip (a small MP4) and frames
-            (pixels, one row after the other; `windows` says their
-            shape). None: all but the last two.
+            (which decoded pictures of clip the frames are), md5 (of the bytes of the ranges, one
+            after the other, in hex), seed (of the window in this epoch, by `order`), clip (a small
+            MP4) and frames (pixels, one row after the other; `windows` says their shape).
+            None: those up to wanted.
         order: of the rows: those of an epoch, or of its part for a rank; None: that of the set.
 
     `lance.write_dataset(table.reader(), "clips.lance")` writes them; `ray_source` and `daft_source`
     read them in pieces. Each worker opens the set for itself.
 
     Raises:
-        ValueError: there is no such column, or the windows have an `fps`.
+        ValueError: there is no such column, the windows have an `fps`, or seed lacks an `order`.
 
     >>> import os, tempfile
     >>> from fragdex.data import VideoSet, write_set
@@ -84,6 +88,8 @@ class ClipTable:
             raise ValueError("a row has neighbouring frames: give windows without fps")
         self.windows, self.order = windows, order
         self.columns = list(PLAIN if columns is None else columns)
+        if SEED in self.columns and order is None:
+            raise ValueError("the column seed is by an order: order=WindowSampler(windows, seed=…)")
         self.schema = schema(self.columns)
 
     def __len__(self) -> int:
@@ -113,6 +119,41 @@ class ClipTable:
                     row[FRAMES] = np.ascontiguousarray(sample["frames"]).reshape(-1)
             yield pa.RecordBatch.from_pylist(rows, self.schema)
 
+    def numbers(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
+        """The windows of rows that a query gave back, in their order, for `windows.batch`.
+
+        Args:
+            rows: each with video and first. Other columns that are in it must be what they would be
+                now: ranges come from the index, and where there is an md5, their bytes are read.
+
+        Raises:
+            IndexMismatch: a row is of another set or of other windows, or its video has changed.
+            And what opening and reading a video raise.
+        """
+        return [self._number(row) for row in rows]
+
+    def _number(self, row: Mapping[str, Any]) -> int:
+        windows, video, first = self.windows, row["video"], row["first"]
+
+        def place(number: int) -> tuple[int, int]:
+            return windows.video_of(number), windows.first_frame(number)
+
+        numbers, number = range(len(windows)), -1
+        if isinstance(video, int) and isinstance(first, int):
+            number = bisect_left(numbers, (video, first), key=place)
+        if number not in numbers or place(number) != (video, first):
+            raise IndexMismatch(f"no window begins at first={first!r} of video={video!r}")
+        checked = [name for name in ("uri", "track", "stop", "ranges", MD5) if name in row]
+        now = ClipTable(windows, checked)._row(number)
+        for name in checked:
+            if row[name] != now[name]:
+                raise IndexMismatch(
+                    f"the {name} of window {number} differs from that of the row",
+                    expected=repr(row[name])[:200], found=repr(now[name])[:200],
+                    advice="write the table again from the set and videos as they are now",
+                )  # fmt: skip
+        return number
+
     def _row(self, number: int) -> dict[str, Any]:
         windows = self.windows
         place = windows.video_of(number)
@@ -122,16 +163,21 @@ class ClipTable:
         row: dict[str, Any] = {
             "uri": video.path, "video": place, "track": video.track, "first": first, "stop": stop,
         }  # fmt: skip
-        if {"start", "end", "ranges", "wanted", CLIP} & set(self.columns):
+        if SEED in self.columns and self.order is not None:
+            row[SEED] = self.order.seed_of(number)
+        if {"start", "end", "ranges", "wanted", MD5, CLIP} & set(self.columns):
             index, init = windows.videos.index_of(place)
             window = index.window(video.track, first, stop)
             times = window.times
             row |= {"start": float(times[0]), "end": float(times[-1])}
             row["wanted"] = window.wanted[:: windows.stride].tolist()
             row["ranges"] = [{"offset": one.start, "length": one.size} for one in window.ranges]
-            if CLIP in self.columns:
+            if {MD5, CLIP} & set(self.columns):
                 with windows.videos.source(place) as source:
-                    row[CLIP] = window.mp4(source, init=init)
+                    if MD5 in self.columns:
+                        row[MD5] = str(Md5(b"".join(source.read_many(window.ranges))).digest())
+                    if CLIP in self.columns:
+                        row[CLIP] = window.mp4(source, init=init)
         return {name: row[name] for name in self.columns if name in row}
 
 

@@ -286,6 +286,14 @@ class WindowSampler:
                 if place >= end:
                     return
 
+    def seed_of(self, window: int) -> int:
+        """A seed for what is random about a window in this epoch: the same on every machine.
+
+        Returns: 0 or more, below 2**63.
+        """
+        words = np.random.SeedSequence((self._seed, self._epoch, window))
+        return int(words.generate_state(1, np.uint64)[0] >> np.uint64(1))
+
     def _from(self, start: int, epoch: int) -> Iterator[Int64]:
         """The windows of an epoch, over all ranks, from a place on."""
         runs = self._in_runs()
