@@ -2,9 +2,6 @@
 
 import re
 import shutil
-import socket
-import subprocess
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,55 +14,28 @@ pytest.importorskip("uvicorn")
 
 from fragdex.origin.titles import Titles  # noqa: E402
 from fragdex.testing import movie  # noqa: E402
-from origin.serving import serving  # noqa: E402
+from origin.serving import NGINX, behind_nginx, serving  # noqa: E402
 from origin.test_growing_films import FOR_EVER, append  # noqa: E402
 from origin.test_waiting import LIST, STARTS, WHOLE, later, reached  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 
 
-NGINX = pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
-
-
 @contextmanager
-def behind_nginx(tmp_path, growing=0):
-    """An origin of a folder, and nginx with the configuration of the page before it."""
-    text = (ROOT / "docs" / "cdn.md").read_text("utf-8")
-    (block,) = re.findall(r"^```nginx\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    folders = "".join(
-        f"{kind}_temp_path {tmp_path}/{kind};\n"
-        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    with serving(Titles(tmp_path, segment_duration=1, growing=growing)) as origin:
-        block = block.replace("8080", str(origin.base_url.port)).replace("8081", str(port))
-        (tmp_path / "nginx.conf").write_text(
-            f"daemon off; master_process off; pid nginx.pid; error_log nginx.err;\n"
-            f"events {{}}\nhttp {{ access_log off;\n{folders}{block}}}\n"
-        )
-        command = ["nginx", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
-        front = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
-        with subprocess.Popen(command) as nginx:
-            try:
-                for _ in range(200):
-                    try:
-                        front.get("/healthz")
-                        break
-                    except httpx.ConnectError:
-                        assert nginx.poll() is None, (tmp_path / "nginx.err").read_text()
-                        time.sleep(0.05)
-                yield origin, front
-            finally:
-                front.close()
-                nginx.terminate()
+def behind(tmp_path, growing=0):
+    """An origin of a folder, and nginx with the configuration of docs/cdn.md before it."""
+    with (
+        serving(Titles(tmp_path, segment_duration=1, growing=growing)) as origin,
+        behind_nginx(tmp_path, ROOT / "docs/cdn.md", {8080: origin.base_url.port}) as front,
+    ):
+        yield origin, front
 
 
 @NGINX
 def test_nginx_holds_what_it_fetched_once(tmp_path):
     path = tmp_path / "film.mp4"
     path.write_bytes(movie(6, samples=5, fps=5))
-    with behind_nginx(tmp_path) as (origin, front):
+    with behind(tmp_path) as (origin, front):
         segment = "/film.mp4/hls/v1/0.m4s"
         first, second = front.get(segment), front.get(segment)
         states = [one.headers["x-cache"] for one in (first, second)]
@@ -87,7 +57,7 @@ def test_nginx_holds_what_it_fetched_once(tmp_path):
 def test_nginx_asks_once_for_all_who_wait_and_holds_no_part_back(tmp_path):
     path = tmp_path / "live.mp4"
     path.write_bytes(WHOLE[: STARTS[6]])
-    with behind_nginx(tmp_path, FOR_EVER) as (origin, front):
+    with behind(tmp_path, FOR_EVER) as (origin, front):
         plain = front.get(LIST).text
         segment, part = reached(plain)
         wanted = f"{LIST}?_HLS_msn={segment}&_HLS_part={part}"

@@ -14,6 +14,7 @@ from urllib.parse import urljoin
 import pytest
 
 import fragdex
+from fragdex.boxes import parse
 from fragdex.muxing.kinds import described
 
 httpx = pytest.importorskip("httpx")
@@ -107,6 +108,29 @@ def test_addresses_in_playlists_lead_to_files(client):
     seen = set()
     followed("/three-audio.mp4/hls/master.m3u8", seen)
     assert len(seen) > 8
+
+
+def test_a_player_that_seeks_by_a_sidx_can(client, folder, tmp_path):
+    film = folder / "two/high.mp4"
+    command = [sys.executable, "-m", "fragdex", "index", str(film), "--embed"]
+    subprocess.run([*command, "-o", str(tmp_path / "seekable.mp4")], check=True)
+    view = client.get("/two/high.mp4/fragmented.mp4").content
+    for data in (view, (tmp_path / "seekable.mp4").read_bytes()):
+        boxes = list(parse(data))
+        assert [box.type for box in boxes[:4]] == ["ftyp", "moov", "sidx", "moof"]
+        (sidx,) = (box for box in boxes if box.type == "sidx")
+        place, time = boxes[3].offset + sidx["first_offset"], sidx["earliest_presentation_time"]
+        video = fragdex.index(data, exact=True).video
+        rows = video.fragments
+        assert len(sidx["references"]) > 1
+        for entry in sidx["references"]:
+            row = rows.moof_offset.tolist().index(place)
+            assert not entry["reference_type"]
+            assert (rows.first_sync[row], rows.cts_min[row]) == (0, time)
+            place += int(entry["referenced_size"])
+            time += int(entry["subsegment_duration"])
+        assert place == len(data)
+        assert len(video.samples) == 80
 
 
 def test_ranges_and_tags(client):

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -131,3 +133,36 @@ def test_what_a_recorder_writes_is_announced_once(tmp_path, layout):
     index = fragdex.index(path, exact=True)
     stored = fragdex.package(index, source=path, segment_duration=1)
     assert all(stored[name].read() == data for name, (data, _) in seen.items())
+
+
+PAGE = Path(__file__).parents[2] / "docs/recorders.md"
+FILM = Path(__file__).parents[2] / "fixtures/faststart.mp4"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names", "starts"),
+    [
+        ("%Y-%m-%d-%H-%M-%S", ["2026-05-04-17-59-58", "2026-05-04-18-00-05"], [0, 7]),
+        ("%Y-%m-%d_%H-%M-%S-%f", ["2026-05-04_17-00-00-25", "2026-05-04_17-09-00-0"], [0, 539.75]),
+        ("front-%Y-%m-%d-%H", ["front-2026-05-04-22", "front-2026-05-05-01"], [0, 10_800]),
+        ("%M.%S", ["00.00", "00.10", "00.50"], [0, 10, 50]),
+    ],
+)
+def test_files_with_times_as_names_are_listed_and_joined(tmp_path, pattern, names, starts):
+    text = PAGE.read_text()
+    assert f"`{pattern}`" in text
+    (tmp_path / "front").mkdir()
+    for name in names:
+        shutil.copy(FILM, tmp_path / f"front/{name}.mp4")
+    with serving(Titles(tmp_path)) as client:
+        listed = client.get("/", headers={"accept": "application/json"}).json()["films"]
+        assert [one["name"] for one in listed] == [f"front/{name}.mp4" for name in names]
+    (block,) = re.findall(r"^```py\n(.*?)^as_one\(", text, re.DOTALL | re.MULTILINE)
+    page = {}
+    exec(block, page)
+    page["as_one"](tmp_path / "front", pattern).save(tmp_path / "whole.mp4")
+    track = fragdex.index(tmp_path / "whole.mp4", exact=True).video
+    one = fragdex.index(FILM, exact=True).video
+    assert len(track.samples) == len(names) * len(one.samples)
+    firsts = [float(track.seek(start).time) for start in starts]
+    assert firsts == pytest.approx([start + firsts[0] for start in starts], abs=1e-3)
