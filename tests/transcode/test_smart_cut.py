@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,23 @@ import fragdex
 from fragdex.boxes import Box, parse
 from fragdex.errors import BuildError
 from fragdex.fragments.table import SampleTable
+from fragdex.muxing.absence import left_of
+from fragdex.seeking.numbering import Numbering
 from fragdex.transcode import seams
 from fragdex.transcode.smart_cut import plan
 
 av = pytest.importorskip("av")
 
-from transcode.smart_cuts import FIXTURES, check, index_of, smart  # noqa: E402
+from transcode.smart_cuts import (  # noqa: E402
+    FIXTURES,
+    check,
+    decoded,
+    index_of,
+    pictures_of,
+    rows_of,
+    samples_of,
+    smart,
+)
 
 FILMS = [
     *("faststart", "frag-cmaf", "frag-all-sync", "open-gop", "one-gop", "avc3", "negative-cts"),
@@ -185,3 +197,46 @@ def test_a_plan_has_every_picture_of_the_span_once_and_no_other(samples, data) -
         assert samples.sync[numbers[0]]
         between = set(range(numbers[0], numbers[-1])) - set(numbers)
         assert all(samples.cts[number] < copied[0] for number in between)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("faststart", "frag-cmaf", "open-gop", "one-gop", "avc3", "negative-cts", "start-7s"),
+        *("variable-rate", "ntsc", "hevc-aac", "hvc1", "av1-opus", "vp9-flac"),
+    ],
+)
+def test_what_is_removed_is_gone_and_all_around_it_stays(name: str) -> None:
+    """Two spans in the middle of groups: every picture outside of them is shown, close to what it
+    was or bit for bit, and no sample of theirs is in the file."""
+    index = index_of(f"{name}.mp4")
+    track = index.video
+    shown = Numbering(track, track.samples)
+    count = len(shown)
+    times = [Fraction(tick, shown.timescale) for tick in shown.ticks.tolist()]
+    gone = [(count // 4, count // 3), (count // 2 + 1, count // 2 + 4)]
+    spans = [(times[first], times[last]) for first, last in gone]
+    view = fragdex.clip(index, -inf, without=spans, smart=True, source=index.file.name)
+    data = view.read()
+    assert left_of(data, index, index.file.name, spans).findings == ()
+    assert not any(" – " in one for one in view.findings), view.findings
+    stay = [n for n in range(count) if not any(first <= n < last for first, last in gone)]
+    pictures = decoded(data)[0]
+    assert len(pictures) == len(stay) == fragdex.index(data, exact=True).video.sample_count
+    alike = []
+    for (time, picture), number in zip(pictures, stay, strict=True):
+        earlier = sum(high - low for low, high in spans if low < times[number])
+        apart = time - pictures[0][0] - (times[number] - earlier - times[0])
+        assert abs(apart) <= Fraction(3, min(track.timescale, 90_000)), (number, float(apart))
+        alike.append(seams.psnr(pictures_of(f"{name}.mp4")[number], picture))
+    assert min(alike) >= seams.LEAST_PSNR
+    rows = rows_of(fragdex.index(data, exact=True).video.samples)
+    assert any(data[o : o + n] in samples_of(f"{name}.mp4") for o, n in rows)
+
+
+def test_a_picture_that_begins_in_what_is_removed_is_not_shown_after_it() -> None:
+    index = index_of("faststart.mp4")
+    view = fragdex.clip(index, -inf, without=[(0.5, 1.01)], smart=True, source=index.file.name)
+    assert "1.010 – 1.040 is left out: the picture shown there is removed (left-out)" in (
+        view.findings
+    )

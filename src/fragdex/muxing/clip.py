@@ -43,11 +43,17 @@ from fragdex.muxing.clip_span import (
     spans_of,
 )
 from fragdex.muxing.embed import default_sizes
-from fragdex.muxing.kept import between_removed, following, lasting, later
+from fragdex.muxing.kept import KeptSpan, between_removed, following, lasting, later
 from fragdex.muxing.movie import clip_init, spanning, track_id, traks_of
 from fragdex.muxing.plan import Plan, PlannedTrack
 from fragdex.muxing.progressive import clip_movie, unfit
-from fragdex.muxing.removal import Removed, gone_besides, rest_of, without_help
+from fragdex.muxing.removal import (
+    Removed,
+    gone_besides,
+    rest_of,
+    whole_pictures,
+    without_help,
+)
 from fragdex.muxing.spans import (
     FAR,
     RESERVOIR,
@@ -334,29 +340,38 @@ def _progressive(
     kept = between_removed(first, last, removed, Fraction(1, timescale))
     more: tuple[LeftOut, ...] = ()
     played = [track for track in paced if track.kind != "timecode"]
+    groups: list[list[tuple[Fraction, PlannedTrack]]] = []
     if removed:
-        asked, kept = kept, without_help(played, kept, source)
-        more = gone_besides(asked, kept)
+        asked, kept = kept, (whole_pictures if smart else without_help)(played, kept, source)
+        reasons = ("the picture shown there is removed",) if smart else ()
+        more = gone_besides(asked, kept, *reasons)
         if not kept:
             raise NoSyncSample("nothing would be left")
-        found = [rest_of(track, kept, timescale, source) for track in played]
-    else:
-        found = [part_of(track, first, last, timescale, source) for track in played]
-    parts = [part for part in found if part is not None]
+    for track in played:
+        if removed and not (smart and track.kind == "video"):
+            cut = [(Fraction(0), rest_of(track, kept, timescale, source))]
+        else:
+            spans = kept if removed else [KeptSpan(first, last, first)]
+            cut = [
+                (one.start - one.earlier, part_of(track, one.start, one.stop, timescale, source))
+                for one in spans
+            ]
+        groups.append([(at, part) for at, part in cut if part is not None])
+    groups = [group for group in groups if group]
     boxes = source_boxes = parse(init)
-    if unfit(parts, boxes):
+    if unfit([part for group in groups for _, part in group], boxes):
         return None
+    encoded, lacks = 0, tuple[LeftOut, ...]()
+    parts = [group[0][1] for group in groups]
+    if smart:
+        parts, boxes, lacks = _without_hidden(groups, boxes, init, timescale, source)
+        encoded = sum(len(part.made) for part in parts)
     if parts:
         # Where no track has anything to show yet, the clip has not begun.
         waiting = min(part.edits[0][0] if part.edits[0][1] < 0 else 0 for part in parts)
         parts = [part.without_delay(waiting) for part in parts]
         kept = later(kept, Fraction(waiting, timescale))
         kept = lasting(kept, Fraction(max(part.duration for part in parts), timescale))
-
-    encoded, lacks = 0, tuple[LeftOut, ...]()
-    if smart:
-        parts, boxes, lacks = _without_hidden(parts, boxes, init, timescale, source)
-        encoded = sum(len(part.made) for part in parts)
 
     def timecode(track: Track, trak: Box) -> PlannedTrack | str:
         part = timecode_part(track, trak, kept, timescale, source)
@@ -379,7 +394,11 @@ def _progressive(
 
 
 def _without_hidden(
-    parts: Sequence[PlannedTrack], boxes: Sequence[Box], init: bytes, timescale: int, source: Reader
+    groups: Sequence[Sequence[tuple[Fraction, PlannedTrack]]],
+    boxes: Sequence[Box],
+    init: bytes,
+    timescale: int,
+    source: Reader,
 ) -> tuple[list[PlannedTrack], tuple[Box, ...], tuple[LeftOut, ...]]:
     """Pictures next to the cuts re-encoded, the moov that describes them, and what they lack."""
     try:
@@ -390,10 +409,11 @@ def _without_hidden(
     moovs: dict[int, Box] = {}
     changed: list[PlannedTrack] = []
     lacks: list[LeftOut] = []
-    for part in parts:
+    for group in groups:
+        part = group[0][1]
         if part.track.kind == "video":
             trak = traks[part.track.id]
-            part, moovs[part.track.id], lost = seamed(part, trak, init, timescale, source)
+            part, moovs[part.track.id], lost = seamed(group, trak, init, timescale, source)
             lacks += lost
         changed.append(part)
 

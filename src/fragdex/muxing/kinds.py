@@ -114,18 +114,20 @@ def clip(
         stop: likewise, exclusive; infinity: to the end.
         tracks: track ids; None: all.
         without: spans (start inclusive, stop exclusive) that are removed: no sample of theirs is in
-            the file. What cannot be decoded without them is gone, too: pictures between the end of
-            a span and the next sync sample, those before one that need pictures of it, and the
-            sound of the same moments. Findings of the view say from when to when (`left-out`).
+            the file. What cannot be decoded without them is gone, too, but with `smart`: pictures
+            between the end of a span and the next sync sample, those before one that need pictures
+            of it, and the sound of the same moments. Findings of the view say from when to when
+            (`left-out`).
         at_key_frame: begin at the sync sample at or before `start`, in fragments, for readers that
             do not know edit lists; False: exactly the span is shown, by an edit list.
-        smart: re-encode the pictures next to the cuts, so that it hides none (AVC, HEVC, AV1 and
-            VP9; needs the extra `media`); all others stay bit for bit.
+        smart: re-encode the pictures next to the cuts, so that it hides none, and nothing but
+            `without` is gone (AVC, HEVC, AV1 and VP9; needs the extra `media`); all others stay bit
+            for bit.
         period: number of the period; needed where there are several.
         source: the media of an index; None: where the index says.
 
     Raises: as `view`; ValueError: `stop` is not after `start`; TypeError: a smart cut begins at no
-        key frame, and nothing is removed from it or from fragments; BuildError: the pictures cannot
+        key frame, and nothing is removed from fragments; BuildError: the pictures cannot
         be re-encoded, or only fragments can hold the rest.
 
     >>> import fragdex
@@ -138,8 +140,8 @@ def clip(
     (5.0, ('2.500 – 3.000 is left out: its pictures need some that are removed (left-out)',))
     """
     removed = tuple(without)
-    if removed and (smart or at_key_frame):
-        raise TypeError("without: such a clip hides nothing: smart and at_key_frame do not apply")
+    if removed and at_key_frame:
+        raise TypeError("without: such a clip hides nothing: at_key_frame does not apply")
     if smart and at_key_frame:
         raise TypeError("smart cuts hide no pictures: at_key_frame does not apply")
     index, media = index_and_media(what, source, "clip")

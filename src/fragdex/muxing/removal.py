@@ -63,6 +63,26 @@ def without_help(tracks: Iterable[Track], kept: Kept, source: Reader) -> list[Ke
     return list(kept)
 
 
+def whole_pictures(tracks: Iterable[Track], kept: Kept, source: Reader) -> list[KeptSpan]:
+    """Spans without the last of a picture that begins in what is removed before them."""
+    for track in presented(tracks, "video"):
+        parts = (_from_whole_picture(track, span, source) for span in kept)
+        kept = following(part for part in parts if part is not None)
+    return list(kept)
+
+
+def _from_whole_picture(track: Track, span: KeptSpan, source: Reader) -> KeptSpan | None:
+    stretch = next(_stretches(track, span, source), None) if span.is_behind else None
+    if stretch is None:
+        return span
+    cts = stretch.samples.cts
+    begun = cts[(cts >= ceil(stretch.low)) & (cts < stretch.high)]
+    if not len(begun):
+        return None
+    start = stretch.start + (int(begun.min()) - stretch.low) / track.timescale
+    return span._replace(start=start)
+
+
 def _part_without_help(track: Track, span: KeptSpan, source: Reader) -> KeptSpan | None:
     stretches = [*_stretches(track, span, source)]
     if not stretches:
@@ -74,12 +94,15 @@ def _part_without_help(track: Track, span: KeptSpan, source: Reader) -> KeptSpan
     return span._replace(start=start, stop=rests[-1].stop if span.is_before else span.stop)
 
 
-def gone_besides(asked: Kept, kept: Kept) -> tuple[LeftOut, ...]:
+def gone_besides(
+    asked: Kept, kept: Kept, why: str = "its pictures need some that are removed"
+) -> tuple[LeftOut, ...]:
     """What goes although it should stay: a sentence on each part.
 
     Args:
         asked: what should stay.
         kept: what does, as `without_help` gives it.
+        why: the reason.
 
     >>> spans = following([(Fraction(0), Fraction(9))])
     >>> gone_besides(spans, following([(Fraction(0), Fraction(8))]))[0].what
@@ -93,7 +116,7 @@ def gone_besides(asked: Kept, kept: Kept) -> tuple[LeftOut, ...]:
         for low, high in zip(around[::2], around[1::2], strict=True):
             if low < high:
                 what = f"{clock(float(low))} – {clock(float(high))}"
-                said.append(LeftOut(what, "its pictures need some that are removed"))
+                said.append(LeftOut(what, why))
     return tuple(said)
 
 

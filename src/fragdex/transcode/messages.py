@@ -129,8 +129,6 @@ _CODING_NAMES: Final = {
 _LASTING_SEI: Final = frozenset((19, 45, 47, 137, 141, 142, 144, *range(147, 157)))
 """Film grain, packing, orientation, colour volumes, light, projections: until the next sequence."""
 _SUFFIX_SEI: Final = 40
-_USER_DATA: Final = 5
-"""payloadType of user data, of which encoders write their own: as what they did."""
 
 _SEQUENCE_HEADER, _DELIMITER, _METADATA, _TILE_LIST, _PADDING = 1, 2, 5, 8, 15
 _OBU_PICTURES: Final = (3, 4, 6, 7)
@@ -283,11 +281,15 @@ def with_declared(made: Box, source: Box) -> Box:
 
 
 def _without_messages(sample: bytes, family: _NalFamily) -> Iterator[bytes]:
-    """Units of an encoder; of its messages only those on its coding, and what it did."""
+    """Units of an encoder; of its messages only those on its coding.
+
+    Not its name and settings: those of another file by the same encoder are the same bytes, and
+    would look like a trace of what was removed.
+    """
     for unit in nal_units(sample, 4):
         if family.kind(unit) in family.sei:
             kinds = {kind for kind, _ in sei_messages(unit[family.header :])}
-            if not kinds <= family.of_coding | {_USER_DATA}:
+            if not kinds <= family.of_coding:
                 continue
         elif family.kind(unit) == family.rpu:
             continue

@@ -15,13 +15,14 @@ named; a picture with further layers is not encoded.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
 from math import floor
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import av
 import numpy as np
@@ -40,7 +41,7 @@ from fragdex.indexing.access import (
     family_of,
 )
 from fragdex.muxing.census import LeftOut
-from fragdex.muxing.plan import PlannedTrack, one_source
+from fragdex.muxing.plan import Edit, PlannedTrack, one_source
 from fragdex.muxing.spans import Reader, last_until
 from fragdex.record import record
 from fragdex.seeking.numbering import reorder_depth
@@ -122,12 +123,17 @@ def plan(samples: SampleTable, low: int, high: int, begins: Any) -> CutPlan:
 
 
 def seamed(
-    part: PlannedTrack, trak: Box, init: bytes, timescale: int, source: Reader
+    parts: Sequence[tuple[Fraction, PlannedTrack]],
+    trak: Box,
+    init: bytes,
+    timescale: int,
+    source: Reader,
 ) -> tuple[PlannedTrack, Box, tuple[LeftOut, ...]]:
     """The part of a clip that a track of pictures gives, without hidden pictures.
 
     Args:
-        part: of an exact clip, whose edit list hides some.
+        parts: of an exact clip, whose edit list hides some; or of several that follow each other,
+            each with the second at which it begins.
         trak: of the source.
         init: ftyp and moov of the source.
         timescale: of the clip's movie.
@@ -140,64 +146,79 @@ def seamed(
         BuildError: the track cannot be cut so; the message says why.
         UndecodableMedia: its pictures cannot be decoded.
     """
-    film = _Film(part, trak, init, source)
-    *empty, (ticks, low, rate) = part.edits
-    if any(at >= 0 for _, at, _ in empty) or low < 0 or rate != 1:
-        raise BuildError(
-            f"the edit list of track {part.track.id} has several parts, or another speed",
-            advice="cut without smart",
-        )
-    # As FFmpeg rounds what an edit lasts.
-    high = low + max(floor(Fraction(ticks * part.timescale, timescale) + Fraction(1, 2)), 1)
-    cut = plan(part.samples, low, high, film.begins)
-    pieces: list[tuple[Int64, tuple[bytes, ...] | None]] = []
-    entry = None
-    for numbers, is_head in ((cut.head, True), (cut.tail, False)):
-        seam = film.encode(numbers) if len(numbers) else None
-        if seam is not None:
-            rows = numbers[seam.order]
-            data = film.fitted(seam, rows, last=is_head and len(cut.copied) > 0)
-            pieces.append((rows, data))
-            entry = seam.entry
-        if is_head and len(cut.copied):
-            pieces.append((cut.copied, None))
+    film = _Film([part for _, part in parts], trak, init, source)
+    pieces: list[_PieceOfTrack] = []
+    entry, until, lasts = None, 0, 0
+    first_empty, starts = tuple[Edit, ...](), Fraction(0)
+    for number, (seconds, part) in enumerate(parts):
+        *empty, (ticks, begin, rate) = part.edits
+        if any(at >= 0 for _, at, _ in empty) or begin < 0 or rate != 1:
+            raise BuildError(
+                f"the edit list of track {part.track.id} has several parts, or another speed",
+                advice="cut without smart",
+            )
+        waits = Fraction(sum(wait for wait, _, _ in empty), timescale) + seconds
+        if not number:
+            first_empty, starts = tuple(empty), waits
+        # As FFmpeg rounds what an edit lasts.
+        high = begin + max(floor(Fraction(ticks * part.timescale, timescale) + Fraction(1, 2)), 1)
+        first = film.firsts[number]
+        cut = plan(part.samples, begin, high, lambda at, first=first: film.begins(at + first))
+        at = max(round((waits - starts) * part.timescale), until)
+        until = at + high - begin
+        lasts = max(round(Fraction(until * timescale, part.timescale)), 1) if number else ticks
+        for rows, is_encoded in ((cut.head, True), (cut.copied, False), (cut.tail, True)):
+            if len(rows):
+                shown = np.maximum(part.samples.cts[rows], begin) - begin + at
+                seam = film.encode(rows + first) if is_encoded else None
+                entry = entry if seam is None else seam.entry
+                order = slice(None) if seam is None else seam.order
+                pieces.append((rows[order] + first, shown[order], seam))
+    fitted = [
+        None if seam is None else film.fitted(seam, rows, last=bool(pieces[place + 1 :]))
+        for place, (rows, _, seam) in enumerate(pieces)
+    ]
     described = film.described(entry)
-    timed = _timed(part, pieces, low, high, two=described[1])
-    edits = (*empty, (ticks, *timed.edits[0][1:]))
+    timed = _timed(film.part, pieces, fitted, until, two=described[1])
+    edits = (*first_empty, (lasts, *timed.edits[0][1:]))
     return replace(timed, edits=edits), described[0], film.left_out()
+
+
+_PieceOfTrack: TypeAlias = tuple[Int64, Int64, Seam | None]
+"""Samples by number, when each is shown, and their pictures where they are encoded again."""
 
 
 def _timed(
     part: PlannedTrack,
-    pieces: list[tuple[Int64, tuple[bytes, ...] | None]],
-    low: int,
-    high: int,
+    pieces: Sequence[_PieceOfTrack],
+    fitted: Sequence[tuple[bytes, ...] | None],
+    until: int,
     *,
     two: bool,
 ) -> PlannedTrack:
     """Samples with the times of their pictures; decode times are those of showing, in order."""
-    rows = np.concatenate([numbers for numbers, _ in pieces])
+    rows = np.concatenate([numbers for numbers, _, _ in pieces])
     columns = {name: column.copy() for name, column in part.samples.rows(rows).columns().items()}
-    shown = np.maximum(columns["cts"], low) - low
+    shown = np.concatenate([times for _, times, _ in pieces])
     times = np.sort(shown)
     late = int((times - shown).max())
     columns["dts"], columns["cts"] = times, shown + late
-    columns["duration"] = np.diff(times, append=high - low)
+    columns["duration"] = np.diff(times, append=until)
     encoded_samples: dict[int, bytes] = {}
     descriptions = np.ones(len(rows), np.int64)
     numbers = part.source_numbers[rows].copy()
     at = 0
-    for copied, data in pieces:
+    for (own, _, _), data in zip(pieces, fitted, strict=True):
         if data is not None:
-            stop = at + len(copied)
+            stop = at + len(own)
             encoded_samples |= dict(enumerate(data, at))
             columns["size"][at:stop] = [len(one) for one in data]
-            columns["sync"][at:stop] = [True, *[False] * (len(copied) - 1)]
+            columns["sync"][at:stop] = [True, *[False] * (len(own) - 1)]
             descriptions[at:stop] = 2 if two else 1
             numbers[at:stop] = -1
-        at += len(copied)
+        at += len(own)
     samples = SampleTable.of(columns)
-    last_until(samples, late + high - low)
+    last_until(samples, late + until)
     return replace(
         part,
         samples=samples,
@@ -210,11 +231,19 @@ def _timed(
 
 
 class _Film:
-    """The track that is cut: its samples, its decoder, its sample entry."""
+    """The track that is cut: its samples, its decoder, its sample entry.
 
-    def __init__(self, part: PlannedTrack, trak: Box, init: bytes, source: Reader) -> None:
-        self.part, self.trak, self.init, self.source = part, trak, init, source
-        info = part.track.info
+    Attributes:
+        part: the samples of all parts, one after the other.
+        firsts: where each part begins in them.
+    """
+
+    def __init__(
+        self, parts: Sequence[PlannedTrack], trak: Box, init: bytes, source: Reader
+    ) -> None:
+        self.trak, self.init, self.source = trak, init, source
+        self.part, self.firsts = _joined(parts)
+        info = self.part.track.info
         self.family = family_of(info.format) or _WITHOUT_UNITS.get(info.format)
         self.length_size = info.nal_length_size or 4
         self._messages: dict[int, Messages] = {}
@@ -368,7 +397,8 @@ class _Film:
 
     def _decoded_from(self, number: int) -> int:
         """The sample at which decoding starts, so that this one and those after it are right."""
-        marked = np.flatnonzero(self.part.samples.sync[1 : number + 1])[::-1] + 1
+        first = self.firsts[bisect_right(self.firsts, number) - 1]
+        marked = np.flatnonzero(self.part.samples.sync[first + 1 : number + 1])[::-1] + first + 1
         is_behind_open = False
         for at in marked.tolist():
             access = self._access(at)
@@ -376,7 +406,7 @@ class _Film:
                 return int(at)
             # Pictures that are shown in front of an open one may need those before it.
             is_behind_open |= bool(access)
-        return 0
+        return first
 
     def _free_number(self) -> int:
         """A number that no parameter set of the video has."""
@@ -435,6 +465,22 @@ class _Film:
         joined = _with_sets(self.configuration, sets)
         children = [joined if child.type == "avcC" else child for child in self.entry]
         return _with_entries(self.trak, [self.entry.replace(children=children)]), False
+
+
+def _joined(parts: Sequence[PlannedTrack]) -> tuple[PlannedTrack, list[int]]:
+    """The samples of parts on one timeline, one after the other, and where each part begins."""
+    tables, firsts, reached = list[SampleTable](), [0], 0
+    for part in parts:
+        columns = part.samples.columns()
+        by = reached - int(min(columns["dts"].min(), columns["cts"].min())) if tables else 0
+        moved = {name: columns[name] + by for name in ("dts", "cts")}
+        tables.append(SampleTable.of(columns | moved))
+        reached = int(max(column.max() for column in moved.values())) + 1
+        firsts.append(firsts[-1] + len(part))
+    numbers = np.concatenate([part.source_numbers for part in parts])
+    samples = SampleTable.concat(tables)
+    source = one_source(0, len(samples))
+    return replace(parts[0], samples=samples, source=source, numbers=numbers), firsts[:-1]
 
 
 def _with_sets(configuration: Box, sets: dict[str, Any]) -> Box:
