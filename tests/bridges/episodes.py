@@ -9,6 +9,14 @@ from pyarrow import parquet
 CAMERA = "observation.images.top"
 
 
+def statistics(actions):
+    """Of an episode, as meta/episodes has them."""
+    values = np.array(actions)
+    made = {name: getattr(values, name)(axis=0) for name in ("min", "max", "mean", "std")}
+    made |= {"count": np.array([len(values)]), "q50": np.quantile(values, 0.5, axis=0)}
+    return {f"stats/action/{name}": value.tolist() for name, value in made.items()}
+
+
 def write_episodes(root, film, lengths=(20, 13, 17), *, fps=25, files=1, **info):
     """Episodes of these lengths, one behind the other in `files` films (equal ones).
 
@@ -53,7 +61,7 @@ def write_episodes(root, film, lengths=(20, 13, 17), *, fps=25, files=1, **info)
                 f"videos/{CAMERA}/file_index": file,
                 f"videos/{CAMERA}/from_timestamp": begins[file] / fps,
                 f"videos/{CAMERA}/to_timestamp": (begins[file] + length) / fps,
-                "stats/action/mean": [0.0, 0.0],
+                **statistics([row["action"] for row in rows[first:]]),
             }
         )
         begins[file] += length

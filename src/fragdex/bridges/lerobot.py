@@ -22,8 +22,9 @@ from fragdex.data.film_listing import Connections
 from fragdex.data.video_set import SharedFrames
 from fragdex.data.windows import CACHE, OPEN_FILMS, OpenFilms
 from fragdex.errors import DamagedIndex, MissingExtra, SourceError, SourceNotFound, UndecodableMedia
+from fragdex.fragments.table import Int64
 from fragdex.frames import Frames
-from fragdex.sources import SourceOptions, check_options, open_source
+from fragdex.sources import Source, SourceOptions, check_options, open_source
 from fragdex.sources.names_in_files import SetPlace
 
 VERSION: Final = "v3."
@@ -49,7 +50,163 @@ class _Films:
         return SharedFrames(self._connections, name, **{**self._options, **options})
 
 
-class LeRobotSet(Sequence[dict[str, Any]]):
+class EpisodeFiles:
+    """The files of a set, and what those in `meta` say.
+
+    Args:
+        root, follow, options: as of `LeRobotSet`.
+
+    Attributes:
+        info, fps, tasks, episodes: as of `LeRobotSet`.
+        video_keys, image_keys: names of the features that are videos, and pictures.
+
+    Raises: as `LeRobotSet`.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], follow: bool, options: Any) -> None:
+        self._root, self._options = os.fspath(root), options
+        self._files = SetPlace(self._root, self._root, follow, all_relative=True)
+        self._connections = Connections()
+        self.info = self._read_info()
+        self.fps = self.info["fps"]
+        self.tasks = self._read_tasks()
+        kinds = {name: one.get("dtype") for name, one in self.info["features"].items()}
+        self.video_keys = [name for name, kind in kinds.items() if kind == "video"]
+        self.image_keys = [name for name, kind in kinds.items() if kind == "image"]
+        self.episodes = {one["episode_index"]: one for one in self._read_episodes()}
+
+    def _read_info(self) -> dict[str, Any]:
+        try:
+            info = json.loads(self.read("meta/info.json"))
+        except SourceNotFound as error:
+            raise SourceNotFound(
+                f"{self._root} is not a set of episodes: there is no meta/info.json"
+            ) from error
+        except ValueError as error:
+            raise DamagedIndex(f"meta/info.json of {self._root} is not JSON") from error
+        version = str(info.get("codebase_version", "")) if isinstance(info, dict) else ""
+        if not version.startswith(VERSION) or not isinstance(info.get("features"), dict):
+            raise DamagedIndex(
+                f"{self._root} is a set of another version",
+                expected="codebase_version v3.0, and its features",
+                found=version or "nothing",
+                advice="convert it with LeRobot",
+            )
+        if not isinstance(info.get("fps"), (int, float)) or info["fps"] <= 0:
+            raise DamagedIndex(f"meta/info.json of {self._root} has no fps")
+        for name in ("data_path", "video_path"):
+            _check_template(info.get(name))
+        return dict(info)
+
+    def _read_tasks(self) -> list[str]:
+        table = self.table("meta/tasks.parquet")
+        texts = [c for c in table.column_names if "string" in str(table.schema.field(c).type)]
+        if len(texts) != 1:
+            raise DamagedIndex("meta/tasks.parquet has no column of sentences")
+        return [str(one) for one in table[texts[0]].to_pylist()]
+
+    def episode_tables(self) -> Iterator[Any]:
+        """The tables of `meta/episodes` in their order.
+
+        Raises:
+            DamagedIndex: a column is missing, or they have other episodes than info.json says.
+        """
+        total, rows = self.info.get("total_episodes"), 0
+        if not isinstance(total, int):
+            raise DamagedIndex(f"meta/info.json of {self._root} says no total_episodes")
+        chunk = file = 0
+        while rows < total and chunk + file < MOST_FILES:
+            try:
+                table = self.table(f"meta/episodes/chunk-{chunk:03d}/file-{file:03d}.parquet")
+            except SourceNotFound:
+                if not file:
+                    break
+                chunk, file = chunk + 1, 0
+                continue
+            missing = {*_OF_EPISODES, *self._of_films()} - set(table.column_names)
+            if missing:
+                raise DamagedIndex(f"meta/episodes has no column {min(missing)}")
+            yield table
+            rows += len(table)
+            file += 1
+        if rows != total:
+            raise DamagedIndex(
+                f"meta/episodes of {self._root} has other episodes than info.json says",
+                expected=total,
+                found=rows,
+            )
+
+    def _read_episodes(self) -> Iterator[dict[str, Any]]:
+        for table in self.episode_tables():
+            kept = [name for name in table.column_names if not name.startswith("stats/")]
+            yield from table.select(kept).to_pylist()
+
+    def _of_films(self) -> list[str]:
+        """Columns of meta/episodes that say where its videos are."""
+        names = ("chunk_index", "file_index", "from_timestamp")
+        return [f"videos/{key}/{name}" for key in self.video_keys for name in names]
+
+    def data_name(self, number: int) -> str:
+        """The file of rows that has those of an episode."""
+        one = self.episodes[number]
+        place = {"chunk_index": one["data/chunk_index"], "file_index": one["data/file_index"]}
+        return str(self.info["data_path"].format(**place))
+
+    def video_name(self, number: int, key: str) -> str:
+        """The video in which an episode is."""
+        one = self.episodes[number]
+        place = {name: one[f"videos/{key}/{name}"] for name in ("chunk_index", "file_index")}
+        return str(self.info["video_path"].format(video_key=key, **place))
+
+    def address(self, name: str) -> str:
+        """A name of the set as it is opened.
+
+        Raises:
+            SourceError: it lies outside of root, and is not followed.
+        """
+        return self._files.address(
+            name, store=self._options.get("store"), filesystem=self._options.get("filesystem")
+        )
+
+    @property
+    def folder(self) -> str | None:
+        """The set's folder on this machine; None: it is elsewhere."""
+        elsewhere = "://" in self._root or {"store", "filesystem"} & self._options.keys()
+        return None if elsewhere else self._root
+
+    def open(self, name: str) -> Source:
+        """A file of the set; raises as `open_source`, and `address`."""
+        address = self.address(name)
+        return open_source(address, **self._connections.options(address, self._options))
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file of the set; raises as `open`."""
+        with self.open(name) as source:
+            return b"".join(bytes(piece) for piece in source.pieces())
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> Any:
+        """A Parquet file of the set, as a table of pyarrow; with all columns, or some.
+
+        Raises:
+            DamagedIndex: it is not a Parquet file.
+            MissingExtra: pyarrow is not installed.
+            And what `read` raises.
+        """
+        try:
+            import pyarrow as pa
+            from pyarrow import parquet
+        except ImportError as error:
+            raise MissingExtra(
+                "a set has Parquet files, and needs pyarrow", extra="data"
+            ) from error
+        data = self.read(name)
+        try:
+            return parquet.read_table(pa.BufferReader(data), columns=columns)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DamagedIndex(f"{name} of {self._root} is not a Parquet file") from error
+
+
+class LeRobotSet(EpisodeFiles, Sequence[dict[str, Any]]):
     """The frames of all episodes: a map-style data set that gives what LeRobot's own loader gives.
 
     Args:
@@ -107,17 +264,8 @@ class LeRobotSet(Sequence[dict[str, Any]]):
         check_options("LeRobotSet", options, ("root", "follow"))
         if output not in ("torch", "numpy"):
             raise ValueError(f"output is torch or numpy, not {output!r}")
-        self._root, self._options = os.fspath(root), options
-        self._files = SetPlace(self._root, self._root, follow, all_relative=True)
-        self._connections = Connections()
+        super().__init__(root, follow, options)
         self._transform, self._output, self._tolerance = transform, output, tolerance_s
-        self.info = self._read_info()
-        self.fps = self.info["fps"]
-        self.tasks = self._read_tasks()
-        kinds = {name: one.get("dtype") for name, one in self.info["features"].items()}
-        self.video_keys = [name for name, kind in kinds.items() if kind == "video"]
-        self.image_keys = [name for name, kind in kinds.items() if kind == "image"]
-        self.episodes = {one["episode_index"]: one for one in self._read_episodes()}
         chosen = list(self.episodes) if episodes is None else list(episodes)
         for number in chosen:
             if number not in self.episodes:
@@ -128,7 +276,7 @@ class LeRobotSet(Sequence[dict[str, Any]]):
         self._names: list[str] = []
         self._films_of = self._films(chosen)
         self._open = OpenFilms(
-            _Films(self._names, self._address, options).frames,
+            _Films(self._names, self.address, options).frames,
             cache,
             open_films,
             {"threads": threads},
@@ -198,15 +346,11 @@ class LeRobotSet(Sequence[dict[str, Any]]):
                 samples[place][name] = pixels if samples[place][""][name][2] else pixels[0]
                 at += len(own)
 
-    def _nearest(self, frames: Frames, times: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def _nearest(self, frames: Frames, times: npt.NDArray[np.float64]) -> Int64:
         shown = frames.times
         if not len(shown):
             raise UndecodableMedia(f"{frames.source.name} has no frames")
-        later = np.clip(np.searchsorted(shown, times), 1, max(len(shown) - 1, 1))
-        later = np.minimum(later, len(shown) - 1)
-        earlier = np.maximum(later - 1, 0)
-        is_later = np.abs(shown[later] - times) < np.abs(shown[earlier] - times)
-        numbers = np.where(is_later, later, earlier).astype(np.int64)
+        numbers = nearest(shown, times)
         apart = np.abs(shown[numbers] - times)
         if (apart >= self._tolerance).any():
             worst = int(np.argmax(apart))
@@ -258,73 +402,10 @@ class LeRobotSet(Sequence[dict[str, Any]]):
 
     # -- the set
 
-    def _read_info(self) -> dict[str, Any]:
-        try:
-            info = json.loads(self._bytes("meta/info.json"))
-        except SourceNotFound as error:
-            raise SourceNotFound(
-                f"{self._root} is not a set of episodes: there is no meta/info.json"
-            ) from error
-        except ValueError as error:
-            raise DamagedIndex(f"meta/info.json of {self._root} is not JSON") from error
-        version = str(info.get("codebase_version", "")) if isinstance(info, dict) else ""
-        if not version.startswith(VERSION) or not isinstance(info.get("features"), dict):
-            raise DamagedIndex(
-                f"{self._root} is a set of another version",
-                expected="codebase_version v3.0, and its features",
-                found=version or "nothing",
-                advice="convert it with LeRobot",
-            )
-        if not isinstance(info.get("fps"), (int, float)) or info["fps"] <= 0:
-            raise DamagedIndex(f"meta/info.json of {self._root} has no fps")
-        for name in ("data_path", "video_path"):
-            _check_template(info.get(name))
-        return dict(info)
-
-    def _read_tasks(self) -> list[str]:
-        table = self._table("meta/tasks.parquet")
-        texts = [c for c in table.column_names if "string" in str(table.schema.field(c).type)]
-        if len(texts) != 1:
-            raise DamagedIndex("meta/tasks.parquet has no column of sentences")
-        return [str(one) for one in table[texts[0]].to_pylist()]
-
-    def _read_episodes(self) -> list[dict[str, Any]]:
-        total = self.info.get("total_episodes")
-        rows: list[dict[str, Any]] = []
-        if not isinstance(total, int):
-            raise DamagedIndex(f"meta/info.json of {self._root} says no total_episodes")
-        chunk = file = 0
-        while len(rows) < total and chunk + file < MOST_FILES:
-            try:
-                table = self._table(f"meta/episodes/chunk-{chunk:03d}/file-{file:03d}.parquet")
-            except SourceNotFound:
-                if not file:
-                    break
-                chunk, file = chunk + 1, 0
-                continue
-            kept = [name for name in table.column_names if not name.startswith("stats/")]
-            missing = {*_OF_EPISODES, *self._of_films()} - set(kept)
-            if missing:
-                raise DamagedIndex(f"meta/episodes has no column {min(missing)}")
-            rows += table.select(kept).to_pylist()
-            file += 1
-        if len(rows) != total:
-            raise DamagedIndex(
-                f"meta/episodes of {self._root} has other episodes than info.json says",
-                expected=total,
-                found=len(rows),
-            )
-        return rows
-
     def _read_data(self, chosen: list[int]) -> dict[str, Any]:
         import pyarrow as pa
 
-        files: dict[str, None] = {}
-        for number in chosen:
-            one = self.episodes[number]
-            place = {"chunk_index": one["data/chunk_index"], "file_index": one["data/file_index"]}
-            files.setdefault(self.info["data_path"].format(**place))
-        tables = [self._table(name) for name in sorted(files)]
+        tables = [self.table(name) for name in sorted({*map(self.data_name, chosen)})]
         if not tables:
             raise DamagedIndex(f"{self._root} has no episodes")
         table = pa.concat_tables(tables, promote_options="default")
@@ -335,25 +416,15 @@ class LeRobotSet(Sequence[dict[str, Any]]):
             raise DamagedIndex(f"the data of {self._root} has no column {min(missing)}")
         return {name: _values(table[name]) for name in table.column_names}
 
-    def _of_films(self) -> list[str]:
-        """Columns of meta/episodes that say where its videos are."""
-        names = ("chunk_index", "file_index", "from_timestamp")
-        return [f"videos/{key}/{name}" for key in self.video_keys for name in names]
-
     def _films(self, chosen: list[int]) -> dict[tuple[int, str], tuple[int, float]]:
         """Episode and camera → number of the video, and the second at which the episode begins."""
         numbers: dict[str, int] = {}
         places = {}
         for episode in chosen:
-            one = self.episodes[episode]
             for key in self.video_keys:
-                name = self.info["video_path"].format(
-                    video_key=key,
-                    chunk_index=one[f"videos/{key}/chunk_index"],
-                    file_index=one[f"videos/{key}/file_index"],
-                )
-                number = numbers.setdefault(name, len(numbers))
-                places[episode, key] = number, float(one[f"videos/{key}/from_timestamp"])
+                number = numbers.setdefault(self.video_name(episode, key), len(numbers))
+                begin = self.episodes[episode][f"videos/{key}/from_timestamp"]
+                places[episode, key] = number, float(begin)
         self._names += numbers
         return places
 
@@ -368,32 +439,6 @@ class LeRobotSet(Sequence[dict[str, Any]]):
                 raise ValueError(f"delta_timestamps of {name} are no multiples of 1 / {self.fps} s")
         return offsets
 
-    # -- files
-
-    def _address(self, name: str) -> str:
-        return self._files.address(
-            name, store=self._options.get("store"), filesystem=self._options.get("filesystem")
-        )
-
-    def _bytes(self, name: str) -> bytes:
-        address = self._address(name)
-        with open_source(address, **self._connections.options(address, self._options)) as source:
-            return b"".join(bytes(piece) for piece in source.pieces())
-
-    def _table(self, name: str) -> Any:
-        try:
-            import pyarrow as pa
-            from pyarrow import parquet
-        except ImportError as error:
-            raise MissingExtra(
-                "a set has Parquet files, and needs pyarrow", extra="data"
-            ) from error
-        data = self._bytes(name)
-        try:
-            return parquet.read_table(pa.BufferReader(data))
-        except (pa.ArrowInvalid, OSError) as error:
-            raise DamagedIndex(f"{name} of {self._root} is not a Parquet file") from error
-
     def close(self) -> None:
         """Close the videos that are open in this process."""
         self._open.close()
@@ -406,6 +451,22 @@ class LeRobotSet(Sequence[dict[str, Any]]):
             f"<LeRobotSet {self._root!r}: {len(self)} frames of {len(self.episodes)} episodes, "
             f"{len(self._names)} videos>"
         )
+
+
+def nearest(shown: npt.NDArray[np.float64], times: npt.NDArray[np.float64]) -> Int64:
+    """The numbers of the times that are next to some.
+
+    Args:
+        shown: at least one, in order.
+
+    >>> nearest(np.array([0.0, 0.1, 0.2]), np.array([-1, 0.06, 9])).tolist()
+    [0, 1, 2]
+    """
+    later = np.clip(np.searchsorted(shown, times), 1, max(len(shown) - 1, 1))
+    later = np.minimum(later, len(shown) - 1)
+    earlier = np.maximum(later - 1, 0)
+    is_later = np.abs(shown[later] - times) < np.abs(shown[earlier] - times)
+    return np.where(is_later, later, earlier).astype(np.int64)
 
 
 def _check_template(template: Any) -> None:
