@@ -38,7 +38,7 @@ _SUBTASKS: Final = "meta/subtasks.parquet"
 _STATISTICS: Final = ("min", "max", "mean", "std", "count")
 _FILES_IN_CHUNK: Final = 1000
 _ROUNDING: Final = 1e-6
-"""Seconds that are none."""
+"""Seconds that floats alone add or take."""
 
 _Span = tuple[int, int]
 """Numbers of pictures, the second exclusive."""
@@ -339,7 +339,7 @@ class _Edit:
             )
 
     def _other_files(self) -> Iterator[str]:
-        """A sentence on files of a folder that are not of the set's form, and stay behind."""
+        """A sentence on files of a folder that are not of the form, and not copied."""
         root = self.files.folder
         if root is None:
             return
