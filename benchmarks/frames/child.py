@@ -164,7 +164,7 @@ def main() -> None:
     if task in TASKS:
         _warm(job.get("who", ""))
         answer = TASKS[task](job)
-    elif task in ("episodes", "lance_table", "lance_windows", "names", "nodes"):
+    elif task in ("episodes", "removed", "lance_table", "lance_windows", "names", "nodes"):
         import others
 
         answer = others.TASKS[task](job)

@@ -45,6 +45,32 @@ def episodes(job: Job) -> Answer:
     }  # fmt: skip
 
 
+def removed(job: Job) -> Answer:
+    """Take episodes out of a set; every seventh frame of ours has to be the source's."""
+    who, root, gone = job["who"], job["root"], job["gone"]
+    if who == "LeRobot":
+        from lerobot.datasets.dataset_tools import delete_episodes
+        from lerobot.datasets.lerobot_dataset import LeRobotDataset
+
+        data = LeRobotDataset("some/set", root=root)
+    else:
+        from fragdex.bridges.lerobot import LeRobotSet
+        from fragdex.bridges.lerobot_episodes import remove_episodes
+    clock, used = time.perf_counter(), time.process_time()
+    if who == "LeRobot":
+        delete_episodes(data, gone, job["output"], "some/other")
+    else:
+        made = remove_episodes(root, gone, job["output"])
+    answer = {"seconds": time.perf_counter() - clock, "cpu": time.process_time() - used, "apart": 0}
+    if who != "LeRobot":
+        old, new = LeRobotSet(root, episodes=made.episodes), LeRobotSet(job["output"])
+        assert len(old) == len(new) == made.frames
+        camera = old.video_keys[0]
+        for number in range(0, len(old), 7):
+            answer["apart"] += not bool((old[number][camera] == new[number][camera]).all())
+    return answer
+
+
 def _lerobot(root: str, address: str) -> Any:
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
     from lerobot.datasets.video_utils import decode_video_frames
@@ -278,6 +304,6 @@ def _processor_seconds(processes: Iterable[int]) -> dict[int, float]:
 
 
 TASKS: dict[str, Callable[[Job], Answer]] = {
-    "episodes": episodes, "lance_table": lance_table, "lance_windows": lance_windows,
-    "names": names, "nodes": nodes,
+    "episodes": episodes, "removed": removed, "lance_table": lance_table,
+    "lance_windows": lance_windows, "names": names, "nodes": nodes,
 }  # fmt: skip

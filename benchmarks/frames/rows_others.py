@@ -1,4 +1,4 @@
-"""Beside LeRobot and Ray, in the environment of ./dev bridges; and sets with many names."""
+"""Beside LeRobot, Lance and Ray, in the environment of ./dev bridges; and sets with many names."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rounds import Amount, Amounts, Measured, compared, in_turns
 from rows import Row, Want
 from served import RANGES, Server
 
-__all__ = ["BESIDE", "episodes", "lance", "names", "nodes"]
+__all__ = ["BESIDE", "episodes", "lance", "names", "nodes", "removed"]
 
-BESIDE = ("episodes", "episodes-remote", "lance", "lance-remote", "nodes")
+BESIDE = ("episodes", "episodes-remote", "episodes-removed", "lance", "lance-remote", "nodes")
 """The rows that need LeRobot, Lance and Ray."""
 LATE = 0.03
 BATCH = 32
@@ -68,6 +68,35 @@ def episodes(setting: Setting, *, remote: bool = False) -> Measured:
     row.wants += [
         Want(f"≥ {least} × LeRobot's loader", compared(amounts, *reversed(names)), least, False),
         Want("rounds whose tensors differ: 0", apart, 0, True, ""),
+    ]
+    return row, amounts
+
+
+def removed(setting: Setting) -> Measured:
+    """Five of a hundred episodes taken out of a set: a film of 10 min in groups of 2."""
+    film = films.Film(640, 360, 2, 80 if setting.quick else 600)
+    root, gone = setting.folder / "set", [3, 20, 21, 55, 90]
+    count = _write_episodes(root, films.made(film), film, 20 if setting.quick else 150)
+    row = Row("episodes-removed", f"{len(gone)} of {count} episodes taken out of a LeRobot set")
+    names = ("fragdex", "LeRobot")
+    amounts: Amounts = {}
+    for name in names:
+        amounts[name], amounts[f"{name}, processor"] = Amount("s"), Amount("s")
+    apart = 0
+
+    def run(name: str, number: int) -> None:
+        nonlocal apart
+        output = setting.folder / f"{name}-{number}"
+        job = {"who": name, "root": str(root), "gone": gone, "output": str(output)}
+        answer = ask("removed", python=BRIDGES, **job)
+        amounts[name].runs.append(answer["seconds"])
+        amounts[f"{name}, processor"].runs.append(answer["cpu"])
+        apart += answer["apart"]
+
+    in_turns(setting, setting.rounds, list(names), run)
+    row.wants += [
+        Want("≥ 20 × LeRobot's own tool", compared(amounts, *reversed(names)), 20, False),
+        Want("frames that are not the source's: 0", apart, 0, True, ""),
     ]
     return row, amounts
 
@@ -126,9 +155,9 @@ def lance(setting: Setting, *, remote: bool = False) -> Measured:
     return row, amounts
 
 
-def _write_episodes(root: Path, film: Path, what: films.Film) -> None:
-    """A set whose episodes lie in one film, of 300 frames each."""
-    each, count = 300, what.frames // 300
+def _write_episodes(root: Path, film: Path, what: films.Film, each: int = 300) -> int:
+    """A set whose episodes lie in one film, of so many frames each; gives how many there are."""
+    count = what.frames // each
     features = {CAMERA: {"dtype": "video", "shape": [what.height, what.width, 3], "names": None}}
     features["action"] = {"dtype": "float32", "shape": [6], "names": None}
     for name, kind in (
@@ -173,6 +202,7 @@ def _write_episodes(root: Path, film: Path, what: films.Film) -> None:
     folder = root / "videos" / CAMERA / "chunk-000"
     folder.mkdir(parents=True)
     (folder / "file-000.mp4").hardlink_to(film)
+    return count
 
 
 def names(setting: Setting) -> Measured:

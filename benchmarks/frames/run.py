@@ -53,6 +53,7 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "epoch": rows_loader.epoch,
     "episodes": rows_others.episodes,
     "episodes-remote": partial(rows_others.episodes, remote=True),
+    "episodes-removed": rows_others.removed,
     "lance": rows_others.lance,
     "lance-remote": partial(rows_others.lance, remote=True),
     "names": rows_others.names,

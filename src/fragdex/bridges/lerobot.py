@@ -332,19 +332,22 @@ class LeRobotSet(EpisodeFiles, Sequence[dict[str, Any]]):
         return {"": pictures, **sample}
 
     def _add_pictures(self, samples: list[dict[str, Any]]) -> None:
-        wanted: dict[int, list[tuple[int, str]]] = {}
-        for place, sample in enumerate(samples):
-            for name, (film, _, _) in sample[""].items():
-                wanted.setdefault(film, []).append((place, name))
-        for film, places in wanted.items():
-            frames = self._open.frames(film)
-            times = [samples[place][""][name][1] for place, name in places]
+        for film, places in self._of_each_video(samples).items():
+            frames, times = self._open.frames(film), [own for _, _, own in places]
             batch = frames[self._nearest(frames, np.concatenate(times))]
             at = 0
-            for (place, name), own in zip(places, times, strict=True):
+            for place, name, own in places:
                 pixels = np.asarray(batch.data[at : at + len(own)])
                 samples[place][name] = pixels if samples[place][""][name][2] else pixels[0]
                 at += len(own)
+
+    def _of_each_video(self, samples: list[dict[str, Any]]) -> dict[int, list[tuple[Any, ...]]]:
+        """Place, camera and times of what samples have of each video, by its number."""
+        wanted: dict[int, list[tuple[Any, ...]]] = {}
+        for place, sample in enumerate(samples):
+            for name, (film, times, _) in sample[""].items():
+                wanted.setdefault(film, []).append((place, name, times))
+        return wanted
 
     def _nearest(self, frames: Frames, times: npt.NDArray[np.float64]) -> Int64:
         shown = frames.times
@@ -414,7 +417,7 @@ class LeRobotSet(EpisodeFiles, Sequence[dict[str, Any]]):
         missing = set(_OF_FRAMES) - set(table.column_names)
         if missing:
             raise DamagedIndex(f"the data of {self._root} has no column {min(missing)}")
-        return {name: _values(table[name]) for name in table.column_names}
+        return {name: values(table[name]) for name in table.column_names}
 
     def _films(self, chosen: list[int]) -> dict[tuple[int, str], tuple[int, float]]:
         """Episode and camera → number of the video, and the second at which the episode begins."""
@@ -487,7 +490,7 @@ def _check_template(template: Any) -> None:
             )
 
 
-def _values(column: Any) -> Any:
+def values(column: Any) -> Any:
     """A column as an array; what torch.tensor makes of it: float32, int64, bool."""
     import pyarrow as pa
 
