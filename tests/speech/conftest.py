@@ -31,6 +31,7 @@ class Echo:
     window_ms = 0
     languages = frozenset({"en"})
     deterministic = True
+    own_vocabulary = False
 
     def open(self) -> None:
         pass
@@ -41,7 +42,9 @@ class Echo:
     def detect(self, sounds: Sequence[Any]) -> str:
         return "en"
 
-    def transcribe(self, utterances: Sequence[Any], language: str | None) -> list[list[Word]]:
+    def transcribe(
+        self, utterances: Sequence[Any], language: str | None, vocabulary: Sequence[str] = ()
+    ) -> list[list[Word]]:
         return [
             [Word(f"{zlib.crc32(sound.tobytes()):08x}", 0, len(sound) // 16)]
             for sound in utterances
@@ -65,13 +68,17 @@ def hear():
     sources = []
 
     def run(
-        file: Any, work_slice_ms: int, numbers: Sequence[int] | None = None, engine: Any = None
+        file: Any,
+        work_slice_ms: int,
+        numbers: Sequence[int] | None = None,
+        engine: Any = None,
+        vocabulary: tuple[str, ...] = (),
     ) -> tuple[TranscriptionPlan, list[SliceTranscript]]:
         source = fragdex.open_source(file)
         sources.append(source)
         listener = Listener(fragdex.index(source, exact=True), source)
         engine = engine or Echo()
-        plan = listener.plan(work_slice_ms, engine)
+        plan = listener.plan(work_slice_ms, engine, None, vocabulary)
         chosen = plan.slices if numbers is None else [n for n in numbers if n in plan.slices]
         return plan, [listener.transcribe_slice(plan, number, engine) for number in chosen]
 

@@ -175,7 +175,8 @@ def test_two_processes_hear_what_one_does():
     assert [w.text for w in one.words] == [w.text for w in two.words]
 
 
-def test_a_killed_process_changes_nothing(monkeypatch):
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_killed_process_changes_nothing(jobs, monkeypatch):
     children = []
     began = SpeechProcess.__init__
 
@@ -191,11 +192,12 @@ def test_a_killed_process_changes_nothing(monkeypatch):
             killed.set()
             os.kill(children[0].pid, signal.SIGKILL)
 
-    transcript = transcribe(FILE, choice=QUICK, work_slice_ms=5_000, on_slice=kill)
+    transcript = transcribe(FILE, choice=QUICK, work_slice_ms=5_000, jobs=jobs, on_slice=kill)
     assert killed.is_set()
-    assert len(children) == 2
+    assert len(children) >= 2
     assert not any(child.alive for child in children)
-    assert transcript.words == transcribe(FILE, choice=QUICK, work_slice_ms=5_000).words
+    in_one_piece = transcribe(FILE, choice=QUICK, work_slice_ms=600_000)
+    assert transcript.words == in_one_piece.words
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

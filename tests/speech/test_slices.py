@@ -76,7 +76,7 @@ def test_without_pauses_no_word_is_lost_or_said_twice(hear):
     """Words here are 20 ms of sound each, so that every cut is hard and shows."""
 
     class Ticks(Echo):
-        def transcribe(self, utterances, language):
+        def transcribe(self, utterances, language, vocabulary=()):
             return [
                 [Word("x", at // 16, at // 16 + 20) for at in range(0, len(sound) - 319, 320)]
                 for sound in utterances

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from fragdex.speech.acoustics import SILENCE, STATES, Acoustics, Floats, model_folder
 from fragdex.speech.cutting import FRAME, FRAME_MS, loudness
 from fragdex.speech.engines import Sound
+from fragdex.speech.vocabulary import Pronunciation, preferred
 from fragdex.speech.words import Word
 
 # How English words are said: by the dictionary that pocketsphinx carries, else by their letters.
@@ -46,6 +47,7 @@ _SHORT: Final = {
     "etc": "et cetera",
 }  # fmt: skip
 _PARTS: Final = re.compile(r"\d+(?:,\d{3})+|\d+|[a-z']+")
+_INNER_Y: Final = re.compile("(?<=[^aeiou])y(?=[^aeiouy])")
 _MOST_LETTERS: Final = 60
 
 # Letters to phones where the dictionary does not know a word: the longest match counts.
@@ -62,18 +64,6 @@ _LETTERS: Final = {
     "j": "JH", "k": "K", "l": "L", "m": "M", "n": "N", "o": "AA", "p": "P", "q": "K", "r": "R",
     "s": "S", "t": "T", "u": "AH", "v": "V", "w": "W", "x": "K S", "y": "IY", "z": "Z",
 }  # fmt: skip
-
-
-class Pronunciation(NamedTuple):
-    """How a word is said.
-
-    Attributes:
-        phones: in order; none where there is nothing to say.
-        known: whether the dictionary tells all of it.
-    """
-
-    phones: tuple[str, ...]
-    known: bool
 
 
 class Pronunciations:
@@ -93,8 +83,20 @@ class Pronunciations:
         for word in spoken_words(text):
             pronunciations = self._phones_of(word)
             known &= pronunciations is not None
-            phones += guessed(word) if pronunciations is None else pronunciations
+            phones += self._guess(word) if pronunciations is None else pronunciations
         return Pronunciation(tuple(phones), known)
+
+    def _guess(self, word: str) -> list[str]:
+        """Phones of a word that is in no dictionary; without a vowel it is said by its letters."""
+        if set(word) & set("aeiouy"):
+            return guessed(word)
+        return [phone for letter in word for phone in self._line(letter) or guessed(letter)]
+
+    def together(self, texts: Sequence[str]) -> Pronunciation:
+        """How texts are said one after the other."""
+        parts = [self.pronunciation(text) for text in texts]
+        phones = tuple(phone for part in parts for phone in part.phones)
+        return Pronunciation(phones, all(part.known for part in parts))
 
     def _phones_of(self, word: str) -> list[str] | None:
         """Phones of a word of the dictionary, also with an ending that it has not written down."""
@@ -170,8 +172,10 @@ def guessed(word: str) -> list[str]:
     ['F', 'R', 'AE', 'G', 'D', 'EH', 'K', 'S']
     """
     phones: list[str] = []
-    letters = word.replace("'", "")
-    if len(letters) > 3 and letters.endswith("e"):
+    letters = _INNER_Y.sub("i", word.replace("'", ""))
+    last: list[str] = []
+    if len(letters) > 3 and letters[-1] in "ae":
+        last = ["AH"] if letters[-1] == "a" else []
         letters = letters[:-1]
     at = 0
     while at < len(letters):
@@ -182,7 +186,7 @@ def guessed(word: str) -> list[str]:
                 break
         else:
             at += 1
-    return phones
+    return phones + last
 
 
 _PAUSE: Final = -4.0
@@ -193,6 +197,8 @@ _GUESSED: Final = 0.7
 """How sure a time is at most where the word is not in the dictionary."""
 _BY_LOUDNESS: Final = 0.2
 """How sure a time is where words are only spread over what is loud."""
+_BESIDE: Final = 5
+"""Frames on both sides of the words around an entry of the vocabulary."""
 _LETTER_FRAMES: Final = 6
 """Frames of a letter, about, for words that nobody knows how to say."""
 
@@ -227,12 +233,15 @@ class Aligner:
             self._acoustics = Acoustics(folder / "en-us")
             self._dictionary = Pronunciations(folder / "cmudict-en-us.dict")
 
-    def words(self, sound: Sound, texts: Sequence[str]) -> list[Word]:
+    def words(
+        self, sound: Sound, texts: Sequence[str], vocabulary: Sequence[str] = ()
+    ) -> list[Word]:
         """Words with their times.
 
         Args:
             sound: in which all of them are said.
             texts: words as they are written, in order.
+            vocabulary: names and terms that are preferred where they fit the sound better.
         """
         frames = len(sound) // FRAME
         if not texts or not frames:
@@ -248,7 +257,8 @@ class Aligner:
         chain = _Chain(pronunciations, self._acoustics)
         scores = self._acoustics.scores(sound)
         way = chain.way(scores)
-        others = chain.way(self._acoustics.scores(sound, clean=False)).spans
+        plain = self._acoustics.scores(sound, clean=False)
+        others = chain.way(plain).spans
         known = np.zeros(frames, np.bool_)
         for one, (start, stop) in zip(pronunciations, way.spans, strict=True):
             known[start:stop] = one.known
@@ -271,7 +281,68 @@ class Aligner:
                     doubted=likely < 0.5,
                 )
             )
-        return words
+        fit = _Fit(self._acoustics, self._dictionary, words, (scores, plain))
+        chosen = (
+            preferred(texts, vocabulary, self._dictionary.together, fit) if vocabulary else texts
+        )
+        return words if chosen == texts else self.words(sound, chosen)
+
+
+def with_vocabulary(
+    sounds: Sequence[Sound], heard: list[list[Word]], vocabulary: Sequence[str]
+) -> list[list[Word]]:
+    """Words of an engine that has no such way of its own, with entries that were said.
+
+    Words and times of utterances in which no entry is preferred stay as they are.
+    """
+    if not vocabulary:
+        return heard
+    aligner = Aligner()
+    chosen = []
+    for sound, words in zip(sounds, heard, strict=True):
+        texts = [word.text for word in words]
+        aligned = aligner.words(sound, texts, vocabulary)
+        same = [word.text for word in aligned] == texts
+        chosen.append(words if same else [word._replace(doubted=False) for word in aligned])
+    return chosen
+
+
+class _Fit:
+    """How much better other texts fit the sound than words that were written."""
+
+    def __init__(
+        self, acoustics: Acoustics, dictionary: Pronunciations, words: Sequence[Word],
+        scores: Sequence[Floats],
+    ) -> None:  # fmt: skip
+        self._acoustics, self._dictionary, self._scores = acoustics, dictionary, scores
+        self._words = words
+        self._as_written = lru_cache(self._fits)
+
+    def __call__(self, first: int, last: int, texts: Sequence[str]) -> float:
+        """What texts gain in place of words [first, last), as `vocabulary.Fit`."""
+        if any(word.doubted for word in self._words[first:last]):
+            return -math.inf
+        written = self._as_written(first, last, None)
+        gains = zip(self._fits(first, last, tuple(texts)), written, strict=True)
+        return min(new - old for new, old in gains)
+
+    def _fits(self, first: int, last: int, texts: tuple[str, ...] | None) -> list[float]:
+        """By each of the scores, of what lies between the middles of the words around."""
+        before, after = self._words[:first][-1:], self._words[last:][:1]
+        within = self._words[first:last]
+        parts = [
+            [word.text for word in before],
+            [word.text for word in within] if texts is None else texts,
+            [word.text for word in after],
+        ]
+        pronunciations = [self._dictionary.pronunciation(text) for part in parts for text in part]
+        edges = [*before, *within, *after]
+        low = max(0, edges[0].start_ms // FRAME_MS - _BESIDE)
+        high = edges[-1].end_ms // FRAME_MS + _BESIDE
+        chain = _Chain(pronunciations, self._acoustics)
+        if chain.shortest > min(high, len(self._scores[0])) - low:
+            return [-math.inf] * len(self._scores)
+        return [float(chain.way(scores[low:high]).fits.sum()) for scores in self._scores]
 
 
 def _backwards(pronunciations: Sequence[Pronunciation]) -> list[Pronunciation]:
@@ -349,6 +420,11 @@ class _Chain:
         self._silences = silences
         # After a pause comes a word; a word may also follow the one before at once.
         self._skips = silences[1:-1] + 1
+
+    @property
+    def shortest(self) -> int:
+        """Frames that its words last at least."""
+        return len(self._columns) - len(self._silences)
 
     def way(self, scores: Floats) -> _Way:
         """The best way through the chain."""

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from fragdex.errors import EngineUnavailable, InvalidRequest
 from fragdex.record import record
+from fragdex.speech.vocabulary import plain_vocabulary
 from fragdex.speech.words import Word
 
 Sound = npt.NDArray[np.int16]
@@ -99,6 +100,7 @@ class Engine(Protocol):
             up to 20 seconds.
         languages: ISO 639-1 codes; None: whatever the model was made for.
         deterministic: whether the same sound gives the same words again.
+        own_vocabulary: whether it takes names and terms in its own way, in any language.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Engine(Protocol):
     window_ms: int
     languages: frozenset[str] | None
     deterministic: bool
+    own_vocabulary: bool
 
     def open(self) -> None:
         """Load the model; never from the network, unless the choice allows it.
@@ -118,8 +121,16 @@ class Engine(Protocol):
     def detect(self, sounds: Sequence[Sound]) -> str | None:
         """The language spoken in some parts of a track, or None where the engine cannot tell."""
 
-    def transcribe(self, utterances: Sequence[Sound], language: str | None) -> list[list[Word]]:
-        """The words of each utterance, in order; times count from its own start."""
+    def transcribe(
+        self, utterances: Sequence[Sound], language: str | None, vocabulary: Sequence[str] = ()
+    ) -> list[list[Word]]:
+        """The words of each utterance, in order; times count from its own start.
+
+        Args:
+            language: ISO 639-1; None: not known.
+            vocabulary: names and terms, of `vocabulary.plain_vocabulary`, that are preferred where
+                they were said.
+        """
 
     def close(self) -> None:
         """Give the model's memory back."""
@@ -142,6 +153,31 @@ def validate_language(engine: Engine, language: str | None) -> None:
             found=language,
             advice="choose another engine or model",
         )
+
+
+def validate_vocabulary(
+    engine: Engine, vocabulary: Sequence[str], language: str | None
+) -> tuple[str, ...]:
+    """A vocabulary as an engine takes it.
+
+    Args:
+        language: as requested; None: the one the engine knows alone.
+
+    Raises:
+        InvalidRequest: it cannot be used, or not in this language; names the field `vocabulary`.
+    """
+    entries = plain_vocabulary(vocabulary)
+    known = engine.languages or frozenset()
+    spoken = language or (min(known) if len(known) == 1 else None)
+    if entries and not engine.own_vocabulary and (spoken or "").lower().split("-")[0] != "en":
+        raise InvalidRequest(
+            f"{engine.name} takes a vocabulary for English alone",
+            pointer="/vocabulary",
+            expected="the language en",
+            found=spoken,
+            advice="name the language, take faster-whisper, or leave the vocabulary out",
+        )
+    return entries
 
 
 def model_files(folder: str, *wanted: str) -> list[Path]:

@@ -144,6 +144,7 @@ class Moonshine:
     # Attention takes memory by the square of the length: 367 MiB by windows of 15 s, 467 by 28 s.
     window_ms = 15_000
     deterministic = True
+    own_vocabulary = False
 
     def __init__(self, choice: EngineChoice) -> None:
         self._model = choice.model
@@ -196,7 +197,9 @@ class Moonshine:
         """It hears every language as that of its model."""
         return "en" if self.languages else None
 
-    def transcribe(self, utterances: Sequence[Sound], language: str | None) -> list[list[Word]]:
+    def transcribe(
+        self, utterances: Sequence[Sound], language: str | None, vocabulary: Sequence[str] = ()
+    ) -> list[list[Word]]:
         """The words of each utterance.
 
         Speech of the next one is looked for, and words of the one before are aligned, while the
@@ -206,7 +209,10 @@ class Moonshine:
         with ThreadPoolExecutor(1) as looking, ThreadPoolExecutor(1) as aligning:
             heard = [
                 [
-                    (first, aligning.submit(self._aligner.words, part, self._texts(part)))
+                    (
+                        first,
+                        aligning.submit(self._aligner.words, part, self._texts(part), vocabulary),
+                    )
                     for first, part in _parts(sound, spans)
                 ]
                 for sound, spans in zip(sounds, looking.map(self._voice.spans, sounds), strict=True)

@@ -50,6 +50,7 @@ class TranscriptionPlan:
             where nobody knows.
         slices: numbers of the slices that may hold sound.
         block: units that an engine may hear together, counted from unit 0: no slice parts them.
+        vocabulary: names and terms that the engine prefers where they are said.
     """
 
     track: int
@@ -60,10 +61,12 @@ class TranscriptionPlan:
     language: str | None
     slices: tuple[int, ...]
     block: int = 1
+    vocabulary: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
-        return asdict(self) | {"slices": list(self.slices)}
+        lists = {"slices": list(self.slices), "vocabulary": list(self.vocabulary)}
+        return asdict(self) | lists
 
     @classmethod
     def of_json(cls, plain: Mapping[str, Any]) -> TranscriptionPlan:
@@ -73,7 +76,8 @@ class TranscriptionPlan:
         >>> TranscriptionPlan.of_json(plan.as_json()) == plan
         True
         """
-        return cls(**{**plain, "slices": tuple(plain["slices"])})
+        lists = ("slices", "vocabulary")  # plans of earlier versions have no vocabulary
+        return cls(**{**plain, **{name: tuple(plain.get(name, ())) for name in lists}})
 
     def units(self, number: int) -> tuple[int, int]:
         """The first unit of slice `number`, and the first one of the next slice.
@@ -159,11 +163,13 @@ def plan_of(
     quiet: float,
     language: str | None,
     block: int = 1,
+    vocabulary: tuple[str, ...] = (),
 ) -> TranscriptionPlan:
     """The plan of a track that has samples in some spans of frames.
 
     Args:
         block: units that no slice parts.
+        vocabulary: as of the plan.
 
     Raises:
         LimitExceeded: it is longer than two days.
@@ -179,7 +185,9 @@ def plan_of(
                 found=f"{end / _FRAMES_A_SECOND / 3600:.0f} hours",
             )
         units.update(range(one, other + 1))
-    plan = TranscriptionPlan(track, work_slice_ms, first, end, quiet, language, (), block)
+    plan = TranscriptionPlan(
+        track, work_slice_ms, first, end, quiet, language, (), block, vocabulary
+    )
     return replace(plan, slices=tuple(sorted({plan.slice_of(unit) for unit in units})))
 
 

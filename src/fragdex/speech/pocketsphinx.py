@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fragdex.errors import EngineUnavailable
+from fragdex.speech.alignment import with_vocabulary
 from fragdex.speech.engines import EngineChoice, Sound, model_files, required_package
 from fragdex.speech.words import Word
 
@@ -29,6 +30,7 @@ class PocketSphinx:
     name = "pocketsphinx"
     window_ms = 0
     deterministic = True
+    own_vocabulary = False
 
     def __init__(self, choice: EngineChoice) -> None:
         self._model = choice.model
@@ -70,9 +72,12 @@ class PocketSphinx:
         """It hears every language as that of its model."""
         return "en" if self.languages else None
 
-    def transcribe(self, utterances: Sequence[Sound], language: str | None) -> list[list[Word]]:
+    def transcribe(
+        self, utterances: Sequence[Sound], language: str | None, vocabulary: Sequence[str] = ()
+    ) -> list[list[Word]]:
         """The words of each utterance."""
-        return [self._words(sound) for sound in utterances]
+        words = [self._words(sound) for sound in utterances]
+        return with_vocabulary(utterances, words, vocabulary)
 
     def _words(self, sound: Sound) -> list[Word]:
         if len(sound) < _SHORTEST * _RATE // 100:

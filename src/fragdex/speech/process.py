@@ -22,6 +22,7 @@ from fragdex.sandbox.channel import Channel, opened
 from fragdex.sandbox.child import Answer, ChildProcess, Failures, ParentSource, reads
 from fragdex.sandbox.processes import memory_of_one
 from fragdex.sandbox.walls import Walls
+from fragdex.speech.acoustics import model_folder
 from fragdex.speech.engines import (
     ENGINES,
     Engine,
@@ -30,6 +31,7 @@ from fragdex.speech.engines import (
     make_engine,
     required_package,
     validate_language,
+    validate_vocabulary,
 )
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.speakers import Diarizer, Turn, matched
@@ -148,16 +150,23 @@ class SpeechProcess(ChildProcess):
         return int(answer["track"])
 
     def plan(
-        self, work_slice_ms: int, language: str | None = None, *, check: Check = lambda: None
+        self,
+        work_slice_ms: int,
+        language: str | None = None,
+        vocabulary: Sequence[str] = (),
+        *,
+        check: Check = lambda: None,
     ) -> TranscriptionPlan:
         """How the track is heard.
 
         Raises:
-            InvalidRequest: the engine lacks this language.
+            InvalidRequest: the engine lacks this language, or cannot use the vocabulary.
+            EngineUnavailable: what the vocabulary needs is not installed.
         """
         answer = self.do(
-            "plan", check=check, answer=self._read, work_slice_ms=work_slice_ms, language=language
-        )
+            "plan", check=check, answer=self._read, work_slice_ms=work_slice_ms,
+            language=language, vocabulary=list(vocabulary),
+        )  # fmt: skip
         return TranscriptionPlan.of_json(answer)
 
     def transcribe_slice(
@@ -313,9 +322,17 @@ class _SpeechJobs:
             self._listener = self.source = None
         return {}
 
-    def plan(self, work_slice_ms: int, language: str | None) -> dict[str, Any]:
+    def plan(
+        self, work_slice_ms: int, language: str | None, vocabulary: list[str]
+    ) -> dict[str, Any]:
         validate_language(self.engine, language)
-        plan: TranscriptionPlan = self._listener.plan(work_slice_ms, self.engine, language)
+        entries = validate_vocabulary(self.engine, vocabulary, language)
+        if entries and not self.engine.own_vocabulary and model_folder() is None:
+            raise EngineUnavailable(
+                "the acoustic model that chooses between spellings is not installed",
+                advice="pip install 'fragdex[speech]', or leave the vocabulary out",
+            )
+        plan: TranscriptionPlan = self._listener.plan(work_slice_ms, self.engine, language, entries)
         return plan.as_json()
 
     def transcribe_slice(self, plan: dict[str, Any], number: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from fragdex.errors import EngineUnavailable
+from fragdex.speech.alignment import with_vocabulary
 from fragdex.speech.engines import EngineChoice, Sound, model_files, required_package
 from fragdex.speech.words import Word
 
@@ -31,6 +32,7 @@ class Sherpa:
     name = "sherpa-onnx"
     window_ms = 0
     deterministic = True
+    own_vocabulary = False
     languages: frozenset[str] | None = None
 
     def __init__(self, choice: EngineChoice) -> None:
@@ -81,7 +83,9 @@ class Sherpa:
         """The models do not tell."""
         return None
 
-    def transcribe(self, utterances: Sequence[Sound], language: str | None) -> list[list[Word]]:
+    def transcribe(
+        self, utterances: Sequence[Sound], language: str | None, vocabulary: Sequence[str] = ()
+    ) -> list[list[Word]]:
         """The words of each utterance."""
         words: list[list[Word]] = []
         size = max(1, self._choice.batch_size)
@@ -101,7 +105,7 @@ class Sherpa:
                 words.append(
                     words_of_tokens(result.tokens, result.timestamps, durations, scores, end)
                 )
-        return words
+        return with_vocabulary(utterances, words, vocabulary)
 
     def close(self) -> None:
         """Give the model's memory back."""

@@ -92,13 +92,18 @@ class Listener:
         return sound[(start - first) * FRAME : (stop - first) * FRAME]
 
     def plan(
-        self, work_slice_ms: int, engine: Engine, language: str | None = None
+        self,
+        work_slice_ms: int,
+        engine: Engine,
+        language: str | None = None,
+        vocabulary: tuple[str, ...] = (),
     ) -> TranscriptionPlan:
         """How to hear this track.
 
         Args:
             work_slice_ms: 5,000 to 60,000; also one larger number, for all of it at once.
             engine: open; asked which language is spoken where none is given.
+            vocabulary: of `plain_vocabulary`: what is preferred where it is said.
 
         Raises:
             LimitExceeded: it is longer than two days.
@@ -109,7 +114,8 @@ class Listener:
             language = engine.detect(probes)
         block = _BLOCK if engine.window_ms else 1
         quiet = threshold(probes)
-        return plan_of(self.track.id, work_slice_ms, spans, quiet, language, block)
+        track = self.track.id
+        return plan_of(track, work_slice_ms, spans, quiet, language, block, vocabulary)
 
     def cut(self, plan: TranscriptionPlan, unit: int, read: ReadFrames | None = None) -> Cut:
         """The cut in front of a unit.
@@ -171,7 +177,7 @@ class Listener:
             report(at, len(spans))
             part = spans[at : at + _AT_ONCE]
             sounds = [read(span.start, span.stop) for span in part]
-            heard = engine.transcribe(sounds, plan.language)
+            heard = engine.transcribe(sounds, plan.language, plan.vocabulary)
             for span, recognized in zip(part, heard, strict=True):
                 words += _words_inside(span, recognized)
         report(len(spans), len(spans))

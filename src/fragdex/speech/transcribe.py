@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -41,6 +41,7 @@ def transcribe(
     jobs: int = 1,
     init: bytes | None = None,
     speakers: bool = False,
+    vocabulary: Sequence[str] = (),
     on_slice: OnSlice = lambda heard, done, of: None,
     on_stretch: OnStretch = lambda done, of: None,
 ) -> Transcript:
@@ -56,6 +57,8 @@ def transcribe(
         init: the initialization segment, for segments that have none.
         jobs: processes, each with the engine's model in memory.
         speakers: whether each word says who speaks (`Word.speaker`).
+        vocabulary: names and terms that are preferred where they are said, each of up to four
+            words; at most 500.
         on_slice: called in this thread with each slice in the order of the file, how many of them
             are done, and how many there are.
         on_stretch: called in this thread with how many stretches of ten minutes have had their
@@ -63,7 +66,7 @@ def transcribe(
 
     Raises:
         EngineUnavailable: the engine or its model is missing, or what tells speakers apart.
-        InvalidRequest: the engine lacks this language.
+        InvalidRequest: the engine lacks this language, or cannot use the vocabulary.
         TrackNotFound: no such track, or it is not sound.
         UndecodableMedia: nothing of the track could be decoded.
     """
@@ -74,7 +77,9 @@ def transcribe(
         known = fragdex.index(opened) if index is None else index
         children = _Children(known, opened, choice or EngineChoice(), track, init)
         stack.callback(children.end)
-        plan = children.use(lambda child: child.plan(work_slice_ms, language, check=children.check))
+        plan = children.use(
+            lambda child: child.plan(work_slice_ms, language, vocabulary, check=children.check)
+        )
         heard: list[SliceTranscript] = []
         pool = stack.enter_context(ThreadPoolExecutor(max(1, jobs)))
         # Before the pool waits for its threads: what they do ends at once.

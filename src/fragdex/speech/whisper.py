@@ -15,6 +15,7 @@ import numpy as np
 
 from fragdex.errors import EngineUnavailable
 from fragdex.speech.engines import EngineChoice, Sound, required_package
+from fragdex.speech.vocabulary import agreed
 from fragdex.speech.words import Word
 
 _RATE = 16_000
@@ -30,6 +31,7 @@ class FasterWhisper:
 
     name = "faster-whisper"
     window_ms = 28_000
+    own_vocabulary = True
 
     def __init__(self, choice: EngineChoice) -> None:
         self._choice = choice
@@ -84,20 +86,38 @@ class FasterWhisper:
         )
         return str(language)
 
-    def transcribe(self, utterances: Sequence[Sound], language: str | None) -> list[list[Word]]:
-        """The words of each utterance; what its voice detector takes for no speech is left out."""
+    def transcribe(
+        self, utterances: Sequence[Sound], language: str | None, vocabulary: Sequence[str] = ()
+    ) -> list[list[Word]]:
+        """The words of each utterance; what its voice detector takes for no speech is left out.
+
+        With a vocabulary each is heard twice: the model repeats words of its prompt where nobody
+        said them, so that they count only where it hears something like them by itself.
+        """
+        words = self._heard(utterances, language, None)
+        if not vocabulary:
+            return words
+        prompted = self._heard(utterances, language, ", ".join(vocabulary))
+        pairs = zip(words, prompted, strict=True)
+        return [agreed(alone, hinted, vocabulary) for alone, hinted in pairs]
+
+    def _heard(
+        self, utterances: Sequence[Sound], language: str | None, hints: str | None
+    ) -> list[list[Word]]:
         if self._choice.batch_size > 1 and len(utterances) > 1:
-            return self._together(utterances, language)
+            return self._together(utterances, language, hints)
         words = []
         for sound in utterances:
             segments, _ = self._model.transcribe(
                 _floats(sound), language=language, word_timestamps=True, vad_filter=True,
-                condition_on_previous_text=False, temperature=0.0,
+                condition_on_previous_text=False, temperature=0.0, hotwords=hints,
             )  # fmt: skip
             words.append(_words(segments, 0.0, len(sound) / _RATE))
         return words
 
-    def _together(self, utterances: Sequence[Sound], language: str | None) -> list[list[Word]]:
+    def _together(
+        self, utterances: Sequence[Sound], language: str | None, hints: str | None
+    ) -> list[list[Word]]:
         """Several at once: one strip of sound, and where each of them lies."""
         from faster_whisper import BatchedInferencePipeline
 
@@ -108,7 +128,7 @@ class FasterWhisper:
         segments, _ = BatchedInferencePipeline(self._model).transcribe(
             np.concatenate([_floats(sound) for sound in utterances]), language=language,
             word_timestamps=True, vad_filter=False, clip_timestamps=clips,
-            batch_size=self._choice.batch_size, temperature=0.0,
+            batch_size=self._choice.batch_size, temperature=0.0, hotwords=hints,
         )  # fmt: skip
         words: list[list[Word]] = [[] for _ in utterances]
         starts = [clip["start"] for clip in clips]
