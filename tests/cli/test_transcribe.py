@@ -199,6 +199,37 @@ def test_what_is_refused(more, told, run):
     assert done.out == ""
 
 
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (b"Ada\xff\n", "utf-8"),
+        (b"\xff\xfeA\0d\0a\0", "utf-8"),
+        (b"x" * 100, "at most 60 characters"),
+        (b"Ada\n" * (1 << 16), "larger than"),
+        (None, "No such file"),
+    ],
+)
+def test_a_vocabulary_that_is_refused(lines, told, run, tmp_path):
+    path = tmp_path / "words.txt"
+    if lines is not None:
+        path.write_bytes(lines)
+    done = run("transcribe", FILE, "--vocabulary", path)
+    assert done.code == 2
+    assert told in done.err
+    assert done.out == ""
+
+
+def test_a_vocabulary_needs_a_language_that_it_is_chosen_by(run, tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("\ufeffAda Lovelace\r\n\n  fragdex \n", "utf-8")
+    done = run("transcribe", FILE, "--vocabulary", path, *QUICK)
+    assert done.code == 2
+    assert "for English alone" in done.err
+    done = run("transcribe", FILE, "--vocabulary", path, "--language", "en", *QUICK)
+    assert done.code == 0, done.err
+    assert "Ada" not in done.out
+
+
 def test_a_film_without_sound_is_refused(run, tmp_path):
     from fragdex.testing import movie
 

@@ -146,6 +146,15 @@ def transcribe(
             show_default=False,
         ),
     ] = None,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(
+            "--vocabulary",
+            metavar="FILE",
+            help="Prefer the names and terms in FILE where they are said: UTF-8, one a line.",
+            show_default=False,
+        ),
+    ] = None,
     slice_seconds: Annotated[
         float,
         typer.Option("--slice", min=5, max=60, metavar="SECONDS", help="Length of the slices."),
@@ -184,11 +193,13 @@ def transcribe(
       fragdex transcribe movie.mp4 -o captioned.mp4 --processes 2
       fragdex transcribe movie.mp4 -o movie.srt --engine faster-whisper --model models/small
       fragdex transcribe talk.mp4 -o talk.vtt --speakers --speaker S1="Ada Lovelace"
+      fragdex transcribe talk.mp4 -o talk.vtt --vocabulary words.txt
       fragdex transcribe movie.mp4 -o movie.vtt --server https://media.example.org
     """
     form = _form(output)
     names = _names(speaker or [])
     speakers = speakers or bool(names)
+    entries = _vocabulary(vocabulary)
     if server is not None:
         here = {
             "--model": model is not None, "--download": download,
@@ -203,8 +214,9 @@ def transcribe(
         }  # fmt: skip
         if given := [name for name, value in here.items() if value]:
             raise typer.BadParameter(f"{given[0]} does not go with --server")
-        wanted = {"engine": engine, "language": language, "track_id": track}
+        wanted: dict[str, Any] = {"engine": engine, "language": language, "track_id": track}
         wanted |= {"work_slice_ms": round(slice_seconds * 1000), "speakers": speakers}
+        wanted |= {"vocabulary": entries} if entries else {}
         return _remotely(file, form, output, server, key, wanted, names, json=json)
     if form == "mp4" and opening["period"] is not None:
         raise typer.BadParameter("--period cannot be used with captions inside a file: write .vtt")
@@ -269,6 +281,7 @@ def transcribe(
                 jobs=jobs,
                 init=_init(opening["init"]),
                 speakers=speakers,
+                vocabulary=entries,
                 on_slice=heard,
                 on_stretch=progress,
             )
@@ -305,6 +318,23 @@ def _remotely(
     ]
     _report(file, output, record, doubted, record.words or 0, began, json=json, id=record.id)
     return 0
+
+
+def _vocabulary(path: Path | None) -> Sequence[str]:
+    """The lines of a file of names and terms."""
+    if path is None:
+        return ()
+    with options.extra("speech"):
+        from fragdex.speech.vocabulary import MOST_BYTES, plain_vocabulary
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"--vocabulary {path}: {error}") from None
+    if len(data) > MOST_BYTES:
+        raise typer.BadParameter(f"--vocabulary {path}: larger than {MOST_BYTES:,} bytes")
+    return plain_vocabulary(text.splitlines())
 
 
 def _names(given: Sequence[str]) -> dict[str, str]:
@@ -470,7 +500,8 @@ def transcribe_remotely(
         form: vtt, srt, json or mp4; None: no captions are received.
         output: the file that they are written to.
         names: of speakers.
-        wanted: engine, language, speakers, track_id and work_slice_ms, as of the interface.
+        wanted: engine, language, speakers, track_id, vocabulary and work_slice_ms, as of the
+            interface.
 
     Raises:
         FragdexError: the file or its transcription failed.

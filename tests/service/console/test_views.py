@@ -113,9 +113,11 @@ def test_speech_is_transcribed_and_the_spoken_word_is_marked(opened):
     opened.wrong.clear()  # the browser tells of the 422
     page.get_by_label("Spoken language").fill("en")
     page.get_by_label("Tell who speaks").check()
+    page.get_by_label("Names and terms").fill("Ada Lovelace\n\n fragdex")
     with page.expect_response("**/transcriptions") as answer:
         page.get_by_role("button", name="Transcribe again").click()
     assert answer.value.status == 201
+    assert answer.value.json()["vocabulary"] == ["Ada Lovelace", "fragdex"]
     page.wait_for_function("() => document.querySelectorAll('#captions option').length === 3")
     assert page.get_by_role("alert").is_hidden(), "what was wrong before is over"
     name = page.get_by_label("Name of S1")

@@ -112,6 +112,26 @@ def test_a_language_that_the_engine_lacks(client, film):
     assert client.get(f"{AT}/{begun.json()['id']}").json()["engine"] == "faster-whisper"
 
 
+def test_a_vocabulary_is_kept_and_one_that_cannot_be_used_is_refused(client, film):
+    of_file = f"{API}/isobmff_files/{film}/transcribe"
+    body = {"file_id": film, "vocabulary": [" Ada  Lovelace", "", "fragdex"]}
+    entries = ["Ada Lovelace", "fragdex"]
+    record = client.post(AT, json=body).json()
+    assert record["vocabulary"] == entries
+    assert client.get(f"{AT}/{record['id']}").json()["vocabulary"] == entries
+    again = client.post(of_file, json={"vocabulary": entries})
+    assert (again.status_code, again.json()["id"]) == (200, record["id"])
+    for other in ([], ["fragdex"]):
+        assert client.post(of_file, json={"vocabulary": other}).json()["id"] != record["id"]
+    wrong = (["x" * 61], ["1"], ["a\nb c d e f"], ["a\0"], ["Ada"] * 501, "Ada", [7], [None], None)
+    for vocabulary in wrong:
+        pointers = errors(client.post(AT, json=body | {"vocabulary": vocabulary}), 422)
+        assert pointers[0].startswith("#/vocabulary"), vocabulary
+    sherpa = body | {"engine": "sherpa-onnx"}
+    assert errors(client.post(AT, json=sherpa), 422) == ["#/vocabulary"]
+    assert client.post(AT, json=sherpa | {"language": "en"}).status_code == 201
+
+
 def test_files_that_cannot_be_heard(client):
     silent = sound_file(client, fixture_bytes("frag-global-sidx-video.mp4", salt=uuid.uuid4()))
     answer = client.post(f"{API}/isobmff_files/{silent}/transcribe")

@@ -184,6 +184,8 @@ class TranscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     status: Literal["created", "pending", "transcribing", "complete", "failed"]
     track_id: int
+    vocabulary: tuple[str, ...]
+    """As requested."""
     words: int | None
     """Null until it is complete."""
     work_slice_ms: int
@@ -205,9 +207,10 @@ def transcribe_file(
     language: str | None = None,
     speakers: bool | None = None,
     track_id: int | str | None = None,
+    vocabulary: tuple[str, ...] | None = None,
 ) -> Request[BegunTranscription]:
-    """Transcribe the speech of a video; 200 if one with this track, engine, language and speakers is
-    running or complete.
+    """Transcribe the speech of a video; 200 if one with this track, engine, language, vocabulary and
+    speakers is running or complete.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -216,11 +219,19 @@ def transcribe_file(
         speakers: whether words and captions say who speaks (S1, S2 …).
         track_id: track_ID, as number or text; default: the first audio track. `trackId` is
             tolerated.
+        vocabulary: names and terms that are preferred where they are said, each of up to four
+            words.
     """
     return Request(
         "POST",
         f"/api/v1/files/{segment(id)}/transcribe",
-        body={"engine": engine, "language": language, "speakers": speakers, "track_id": track_id},
+        body={
+            "engine": engine,
+            "language": language,
+            "speakers": speakers,
+            "track_id": track_id,
+            "vocabulary": vocabulary,
+        },
         headers={"Idempotency-Key": idempotency_key},
         result=BegunTranscription,
     )
@@ -239,9 +250,10 @@ def transcribe_isobmff_file(
     language: str | None = None,
     speakers: bool | None = None,
     track_id: int | str | None = None,
+    vocabulary: tuple[str, ...] | None = None,
 ) -> Request[BegunTranscription]:
-    """Transcribe the speech of an ISOBMFF file; 200 if one with this track, engine, language and
-    speakers is running or complete.
+    """Transcribe the speech of an ISOBMFF file; 200 if one with this track, engine, language,
+    vocabulary and speakers is running or complete.
 
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
@@ -250,11 +262,19 @@ def transcribe_isobmff_file(
         speakers: whether words and captions say who speaks (S1, S2 …).
         track_id: track_ID, as number or text; default: the first audio track. `trackId` is
             tolerated.
+        vocabulary: names and terms that are preferred where they are said, each of up to four
+            words.
     """
     return Request(
         "POST",
         f"/api/v1/isobmff_files/{segment(id)}/transcribe",
-        body={"engine": engine, "language": language, "speakers": speakers, "track_id": track_id},
+        body={
+            "engine": engine,
+            "language": language,
+            "speakers": speakers,
+            "track_id": track_id,
+            "vocabulary": vocabulary,
+        },
         headers={"Idempotency-Key": idempotency_key},
         result=BegunTranscription,
     )
@@ -298,6 +318,7 @@ def create_transcription(
     language: str | None = None,
     speakers: bool | None = None,
     track_id: int | str | None = None,
+    vocabulary: tuple[str, ...] | None = None,
     work_slice_ms: int | None = None,
 ) -> Request[TranscriptionRecord]:
     """Transcribe the speech of a track. Always creates a new transcription; earlier ones stay.
@@ -309,6 +330,8 @@ def create_transcription(
         language: ISO 639-1, or a BCP 47 tag with it; default: what the engine says.
         speakers: whether words and captions say who speaks (S1, S2 …).
         track_id: track_ID, as number or text; default: the first audio track.
+        vocabulary: names and terms that are preferred where they are said, each of up to four
+            words.
     """
     return Request(
         "POST",
@@ -319,6 +342,7 @@ def create_transcription(
             "language": language,
             "speakers": speakers,
             "track_id": track_id,
+            "vocabulary": vocabulary,
             "work_slice_ms": work_slice_ms,
         },
         headers={"Idempotency-Key": idempotency_key},

@@ -27,10 +27,12 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
   const engine = h("select#engine", { "aria-label": "Engine" }, h("option", { value: "" }, "Default engine"),
     ENGINES.map((one) => h("option", { value: one }, one)));
   const apart = h("input#apart", { type: "checkbox" });
+  const terms = h("textarea#vocabulary", { rows: 2, placeholder: "One a line", "aria-label": "Names and terms" });
   const hear = h("button.writes", { type: "button", onclick: () => attempt(transcribe) }, "Transcribe");
   const how = h("details.how.writes", {}, h("summary", {}, "Transcribe"), h("div.fields", {},
     h("label", {}, h("span", {}, "Language (if empty: the engine’s)"), language),
-    h("label", {}, h("span", {}, "Engine"), engine), h("label", {}, h("span", {}, "Tell who speaks"), apart), hear));
+    h("label", {}, h("span", {}, "Engine"), engine), h("label", {}, h("span", {}, "Tell who speaks"), apart),
+    h("label", {}, h("span", {}, "Names and terms"), terms), hear));
   const bar = h("progress", { max: 1, value: 0, "aria-label": "Transcribing", hidden: true });
   const none = h("p.soft", {}, sounds ? "Nothing yet. Transcribe the sound, or drop a .vtt, .srt or .json file here."
     : "Nothing yet. Drop a .vtt, .srt or .json file here.");
@@ -171,8 +173,9 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
 
   async function transcribe() {
     hear.disabled = true;
-    const wanted = { language: language.value.trim(), engine: engine.value, speakers: apart.checked };
-    const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value));
+    const vocabulary = terms.value.split("\n").map((line) => line.trim()).filter(Boolean);
+    const wanted = { language: language.value.trim(), engine: engine.value, speakers: apart.checked, vocabulary };
+    const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value && value.length !== 0));
     try {
       // always a new one: that is what "again" means
       const { id } = await post("transcriptions", { file_id: file.id, ...given }, { signal });

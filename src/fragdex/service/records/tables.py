@@ -598,6 +598,8 @@ transcriptions = table(
     Column("wanted_language", String(35)),
     Column("language", String(35)),
     Column("work_slice_ms", Integer, nullable=False),
+    # names and terms that are preferred, one a line; their bytes count in the plan
+    Column("vocabulary", Text),
     # where the track ends on the presentation's time line
     Column("duration_ms", BigInteger, nullable=False),
     # known when the track is parted into slices, and kept so that all are heard alike

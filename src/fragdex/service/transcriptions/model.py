@@ -27,6 +27,7 @@ from fragdex.service.web.fields import (
     written_as,
 )
 from fragdex.speech.plan import LEAST_SLICE_MS, MOST_SLICE_MS
+from fragdex.speech.vocabulary import MOST_ENTRIES, MOST_LETTERS
 
 DEFAULT_SLICE_MS: Final = 30_000
 
@@ -52,6 +53,15 @@ LanguageField = Annotated[str, Field(max_length=35), _LANGUAGE]
 SpeakersField = Annotated[
     bool, Field(description="whether words and captions say who speaks (S1, S2 …)")
 ]
+VocabularyField = Annotated[
+    list[Annotated[str, Field(max_length=MOST_LETTERS), NO_NUL]],
+    Field(
+        max_length=MOST_ENTRIES,
+        description="names and terms that are preferred where they are said, each of up to four "
+        "words",
+        examples=[["Ada Lovelace"]],
+    ),
+]
 
 
 class TrackChoice(RequestBody):
@@ -70,6 +80,7 @@ class TrackChoice(RequestBody):
     )
     engine: SpeechEngine | None = Field(None, description="default: the setting `speech_engine`")
     speakers: SpeakersField = False
+    vocabulary: VocabularyField = Field(default_factory=list)
     _track_member: str = PrivateAttr("track_id")
 
     @model_validator(mode="wrap")
@@ -102,6 +113,7 @@ class NewTranscription(RequestBody):
     )
     engine: SpeechEngine | None = Field(None, description="default: the setting `speech_engine`")
     speakers: SpeakersField = False
+    vocabulary: VocabularyField = Field(default_factory=list)
     work_slice_ms: Annotated[int, Field(ge=LEAST_SLICE_MS, le=MOST_SLICE_MS), JSON_NUMBER] = (
         DEFAULT_SLICE_MS
     )
@@ -166,6 +178,7 @@ class TranscriptionRecord(ApiModel):
     slices: int | None = Field(description="null until the track is parted")
     slices_done: int
     words: int | None = Field(description="null until it is complete")
+    vocabulary: list[str] = Field(description="as requested")
     missing: list[Gap] = Field(description="what could not be heard, once it is complete")
     speakers: list[Speaker] | None = Field(
         description="null if not requested; empty until it is complete"

@@ -61,7 +61,7 @@ from fragdex.service.transcriptions.worker import COPY, TRANSCRIBE
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.web.events import Event
 from fragdex.speech.captions import FORMS, CaptionLayout, as_document
-from fragdex.speech.engines import make_engine, validate_language
+from fragdex.speech.engines import EngineChoice, make_engine, validate_language, validate_vocabulary
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.speakers import speaker_ids, speaker_names, with_speakers
 from fragdex.speech.words import merged
@@ -83,11 +83,12 @@ def create_transcription(
         TooManyRequests: too many jobs of the tenant are in progress.
     """
     choice = choice_of(context.settings, new.engine)
-    validate_language(make_engine(choice), new.language)
+    vocabulary = _validated(choice, new.language, new.vocabulary)
     file_id = made_of(context, tenant_id, new.file_id)
     track = validate_sound_of(context, tenant_id, file_id, new.track_id)
     row = _row(tenant_id, file_id, track, choice.name) | {
         "wanted_language": new.language,
+        "vocabulary": vocabulary,
         "work_slice_ms": new.work_slice_ms,
     }
     with context.database.write() as connection:
@@ -102,16 +103,17 @@ def begin_for(
 
     The newest one that is made or being made is given again, where it is of the language and
     engine that are requested, if any are, and tells speakers or not as requested; one that failed
-    is not. Raises as `create_transcription`.
+    is not. The vocabulary has to be the same. Raises as `create_transcription`.
     """
     engine = choice_of(context.settings, choice.engine)
-    if choice.language is not None:
-        validate_language(make_engine(engine), choice.language)
+    vocabulary = _validated(engine, choice.language, choice.vocabulary)
     track = validate_sound_of(context, tenant_id, file_id, choice.track_id, choice.track_member)
-    row = _row(tenant_id, file_id, track, engine.name) | {"wanted_language": choice.language}
+    row = _row(tenant_id, file_id, track, engine.name)
+    row |= {"wanted_language": choice.language, "vocabulary": vocabulary}
     complete = _ROW.status == TranscriptionStatus.COMPLETE
     alike = sa.select(_ROW.id).where(_ROW.file_id == file_id, _ROW.track_id == track.id)
     alike = alike.where(complete | OPEN).order_by(_ROW.id.desc()).limit(1)
+    alike = alike.where(_ROW.vocabulary.is_not_distinct_from(vocabulary))
     if choice.engine is not None:
         alike = alike.where(_ROW.engine == engine.name)
     if choice.language is not None:
@@ -129,6 +131,15 @@ def begin_for(
             _begin(context, connection, row, speakers=choice.speakers)
     begun = BegunTranscription(id=transcription_id or row["id"], file_id=file_id, track_id=track.id)
     return begun, transcription_id is None
+
+
+def _validated(choice: EngineChoice, language: str | None, vocabulary: Sequence[str]) -> str | None:
+    """The vocabulary as it is stored, once the engine knows language and vocabulary."""
+    if language is None and not vocabulary:
+        return None  # the engine need not be here
+    engine = make_engine(choice)
+    validate_language(engine, language)
+    return "\n".join(validate_vocabulary(engine, vocabulary, language)) or None
 
 
 _NOT_READY: Final = {UploadIncomplete: BytesMissing, NotYet: NotReady}

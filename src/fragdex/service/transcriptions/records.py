@@ -123,6 +123,11 @@ def transcript_of(connection: Connection, row: Row[Any]) -> Transcript:
     return replace(transcript, words=tuple(words), names=dict(speakers.names))
 
 
+def vocabulary_of(row: Row[Any]) -> list[str]:
+    """The names and terms that a transcription prefers."""
+    return row.vocabulary.split("\n") if row.vocabulary else []
+
+
 def speakers_of(connection: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
     """The speakers of transcriptions, by id, of those that were to have them."""
     mine = transcription_speakers.c.transcription_id.in_(ids)
@@ -181,6 +186,7 @@ def _record(
             for start, end, reason in row.missing or ()
         ],
         speakers=_speakers(speakers),
+        vocabulary=vocabulary_of(row),
         seconds={name: round(value, 3) for name, value in seconds.items()},
         problem=Problem.of(row.problem),
         copy_with_captions=_copy(row),

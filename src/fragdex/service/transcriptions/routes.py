@@ -230,7 +230,7 @@ def _of_files(path: str, noun: str, tag: str) -> None:
         f"{path}/{{id}}/transcribe",
         name=f"transcribe_{tag}",
         description=f"Transcribe the speech of {noun}; 200 if one with this track, engine, "
-        "language and speakers is running or complete.",
+        "language, vocabulary and speakers is running or complete.",
         status_code=201,
         response_model=BegunTranscription,
         responses={**REFUSED, **GOING},

@@ -53,6 +53,7 @@ from fragdex.service.transcriptions.records import (
     speakers_of,
     transcribed_slices,
     transcript_of,
+    vocabulary_of,
 )
 from fragdex.speech.captions import MADE, PLACES, Pieces, cues_of, marked, pieces_of_copy
 from fragdex.speech.engines import BUILT_IN, required_package
@@ -231,7 +232,9 @@ def _plan(context: ServiceContext, job: Job, row: Row[Any]) -> TranscriptionPlan
     """How the track is heard, written down before anything is heard by it."""
     seat = context.jobs.seats.taken(row.tenant_id, job.check)
     with seat, context.part(Engines).listener(context, row, job.check) as child:
-        plan = child.plan(row.work_slice_ms, row.wanted_language, check=job.check)
+        plan = child.plan(
+            row.work_slice_ms, row.wanted_language, vocabulary_of(row), check=job.check
+        )
         facts = child.facts
     assert facts is not None  # the listener has opened it
     _save_plan(context, row.id, plan, facts)
