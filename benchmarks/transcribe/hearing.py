@@ -127,6 +127,7 @@ class _Nothing:
     window_ms = 0
     languages: frozenset[str] | None = None
     deterministic = True
+    own_vocabulary = False
 
     def open(self) -> None: ...
 
@@ -135,7 +136,9 @@ class _Nothing:
     def detect(self, sounds: Sequence[Any]) -> str | None:
         return None
 
-    def transcribe(self, utterances: Sequence[Any], language: str | None) -> list[list[Word]]:
+    def transcribe(
+        self, utterances: Sequence[Any], language: str | None, vocabulary: Sequence[str] = ()
+    ) -> list[list[Word]]:
         return [[] for _ in utterances]
 
 
@@ -172,6 +175,16 @@ def at_once(path: Path) -> list[Word]:
     engine = make_engine(MACHINERY)
     engine.open()
     return engine.transcribe([fragdex.decoding.audio(index, path, 0, end.seconds)], "en")[0]
+
+
+def memory_of_children() -> dict[int, int]:
+    """Bytes of memory that each process this one has started had at its highest."""
+    pids = [
+        pid
+        for file in Path("/proc/self/task").glob("*/children")
+        for pid in file.read_text().split()
+    ]
+    return {int(pid): peak(int(pid)) for pid in pids}
 
 
 def peak(pid: int) -> int:

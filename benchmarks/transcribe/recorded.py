@@ -67,6 +67,11 @@ def recordings(data: Path) -> list[Recording]:
     return joined
 
 
+def parts_of(data: Path) -> list[Sound]:
+    """The recordings by themselves: sentences, prompts and a page."""
+    return [sound for read in (_austen, _dickens, _prompts) for sound, _ in read(data)]
+
+
 def conditions() -> dict[str, Callable[[Sound], Sound]]:
     """As it is, as by telephone, and with noise of 12 dB."""
     return {"clean": lambda sound: sound, "8 kHz": narrow, "pink noise": noisy}

@@ -8,11 +8,14 @@ others as they were.
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,11 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(1, str(HERE.parent))
 
 import conversations  # noqa: E402
+import foreign  # noqa: E402
 import hearing  # noqa: E402
 import inputs  # noqa: E402
 import machine  # noqa: E402
+import names  # noqa: E402
 import numpy as np  # noqa: E402
 import recorded as recordings  # noqa: E402
 import tracks  # noqa: E402
@@ -33,9 +38,17 @@ from rounds import Polite  # noqa: E402
 from rows import Row, Want  # noqa: E402
 
 import fragdex  # noqa: E402
-from fragdex.speech.engines import BUILT_IN, EngineChoice, default_engine  # noqa: E402
+from fragdex.speech.engines import (  # noqa: E402
+    BUILT_IN,
+    EngineChoice,
+    default_engine,
+    make_engine,
+)
 from fragdex.speech.process import SpeechProcess  # noqa: E402
 from fragdex.speech.speakers import Diarizer  # noqa: E402
+from fragdex.speech.transcribe import transcribe  # noqa: E402
+from fragdex.speech.vocabulary import plain_vocabulary  # noqa: E402
+from fragdex.speech.words import SliceTranscript  # noqa: E402
 
 MIB = 1 << 20
 _LOOPS = 10
@@ -300,6 +313,96 @@ def no_words(work: Work) -> Row:
     return row
 
 
+def killed(work: Work) -> Row:
+    """Long sound by slices on two workers, one of which is killed, against one piece."""
+    hours = min(work.hours, 4)
+    path = work.folder / "read.mp4"
+    tracks.read_aloud(path, recordings.parts_of(work.data), hours * 3600)
+    minute = work.folder / "minute.mp4"
+    tracks.read_aloud(minute, recordings.parts_of(work.data), 60)
+    whole = hear(path, WHOLE * 10, choice=EngineChoice())
+    short = hear(minute, 30_000, choice=EngineChoice())
+    memory: dict[int, int] = {}
+
+    def watch(heard: SliceTranscript, done: int, of: int) -> None:
+        memory.update(hearing.memory_of_children())
+        if done == of // 3:
+            os.kill(min(hearing.memory_of_children()), signal.SIGKILL)
+
+    parts = transcribe(path, jobs=2, on_slice=watch).words
+    texts = [[word.text for word in words] for words in (whole.words, parts)]
+    matcher = SequenceMatcher(None, texts[0], texts[1], autojunk=False)
+    same = sum(size for *_, size in matcher.get_matching_blocks())
+    wrong = max(len(whole.words), len(parts)) - same
+    row = Row("killed", f"{hours:g} hours by two workers, one killed, against one piece")
+    row.wants.append(Want("words that differ", 2000 * wrong / len(parts), 1, True, "of 2,000"))
+    grown = (max(memory.values()) - max(short.memory)) / MIB
+    row.wants.append(Want("memory, more than for a minute", grown, 40, True, "MiB"))
+    row.facts |= {"words": len(parts), "processes": len(memory)}
+    row.facts["memory of a worker, MiB"] = max(memory.values()) / MIB
+    row.facts["real-time factor of the whole"] = whole.seconds / whole.audio_seconds
+    return row
+
+
+def languages(work: Work) -> Row:
+    """Which stretches of ten seconds are not taken for English, in English and in others."""
+    row = Row("languages", "stretches of ten seconds that are named as no English")
+    engine = make_engine(EngineChoice())
+    engine.open()
+    rates: dict[str, list[float]] = {}
+    for language, voice, stretches in foreign.stretches(work.data):
+        heard = [words for words in engine.transcribe(stretches, None) if words]
+        named = [2 * sum(word.doubted for word in words) > len(words) for words in heard]
+        rate = 100 * sum(named) / max(1, len(named))
+        row.facts[f"{language}, {voice}, of {len(named)} with words, %"] = rate
+        rates.setdefault("English" if language == "en" else "others", []).extend(named)
+    engine.close()
+    for name, limit, below in (("others", 95, False), ("English", 2, True)):
+        rate = 100 * sum(rates[name]) / len(rates[name])
+        row.wants.append(Want(f"{name}: stretches named", rate, limit, below, "%"))
+    return row
+
+
+def vocabulary(work: Work) -> Row:
+    """Names that are written right with a vocabulary; entries that nobody said."""
+    row = Row("vocabulary", f"{len(names.NAMES)} names by {len(names.VOICES)} voices")
+    engine = make_engine(EngineChoice())
+    engine.open()
+    entries = plain_vocabulary([*names.NAMES, *names.FALSE_FRIENDS])
+    right = {"without": 0, "with": 0}
+    spent = {"without": 0.0, "with": 0.0}
+    wrong = asked = 0
+    audio = 0.0
+
+    def written(sound: tracks.Sound, how: str) -> str:
+        begun = time.process_time()
+        (words,) = engine.transcribe([sound], "en", entries if how == "with" else ())
+        spent[how] += time.process_time() - begun
+        return f" {' '.join(recordings.bare(words)[0])} "
+
+    for name, text, voice in (*names.sentences(), *names.friends()):
+        sound = names.spoken(work.data, text, voice)
+        heard = {how: written(sound, how) for how in right}
+        audio += len(sound) / tracks.RATE
+        said = f" {' '.join(recordings.spoken_text(text))} "
+        for entry in entries:
+            form = f" {' '.join(recordings.spoken_text(entry))} "
+            wrong += form in heard["with"] and form not in heard["without"] and form not in said
+        if name in text:
+            asked += 1
+            form = f" {' '.join(recordings.spoken_text(name))} "
+            for how, line in heard.items():
+                right[how] += form in line
+    engine.close()
+    for how, count in right.items():
+        rate = 100 * count / asked
+        row.facts[f"names written right {how} it, of {asked}, %"] = rate
+    row.wants.append(Want("entries that nobody said", wrong, 1, True, "words"))
+    more = (spent["with"] - spent["without"]) / audio
+    row.wants.append(Want(f"processor time of {len(entries)} entries", more, 0.05, True, "×"))
+    return row
+
+
 def speakers(work: Work) -> Row:
     """Who speaks when, in made conversations of three minutes."""
     row = Row("speakers", "conversations of three minutes: diarization error, collar of 250 ms")
@@ -335,6 +438,9 @@ ROWS: dict[str, Callable[[Work], Row]] = {
     "no-words": no_words,
     "busy": busy,
     "speakers": speakers,
+    "killed": killed,
+    "languages": languages,
+    "vocabulary": vocabulary,
 }
 
 

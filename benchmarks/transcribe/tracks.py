@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import wave
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,18 @@ def librivox(data: Path) -> list[tuple[Sound, str]]:
                 samples = np.frombuffer(file.readframes(file.getnframes()), np.int16)
             pairs.append((samples, text.read().decode()))
     return pairs
+
+
+def read_aloud(path: Path, parts: Sequence[Sound], seconds: float) -> None:
+    """Recordings in ever another order, with ever other pauses and hiss, as AAC."""
+    rng = np.random.default_rng(11)
+    sounds, total = [], 0
+    while total < seconds * RATE:
+        part = parts[int(rng.integers(len(parts)))]
+        pause = rng.normal(0, 6, int(rng.uniform(0.2, 1.5) * RATE)).astype(np.int16)
+        sounds += [part, pause]
+        total += len(part) + len(pause)
+    encode(path, np.concatenate(sounds), {"aac_pns": "0"})
 
 
 def no_speech() -> dict[str, Sound]:
