@@ -152,7 +152,7 @@ async def _viewer(port: int, until: float, answers: Counter[int]) -> None:
     """A player that has a list again with each part, and gets the part."""
     connection, base = Connection(), f"/{NAME}/hls/"
     await connection.open(port)
-    _, text = await connection.get(f"{base}v1.m3u8?_HLS_msn=0")
+    _, text = await connection.get(f"{base}v1.m3u8")
     while time.monotonic() < until:
         segments, tail = text.decode(), text.decode().rpartition("\nv1/")[2]
         number = len(re.findall(r"^v1/\d+\.m4s$", segments, re.MULTILINE))
@@ -298,7 +298,7 @@ def upload(seconds: float) -> None:
             address = made.headers["Location"]
             sender = threading.Thread(target=send, args=(address,))
             sender.start()
-            listing = f"{API}/files/{address.rpartition('/')[2]}/hls/v1.m3u8?_HLS_msn=0"
+            listing = f"{API}/files/{address.rpartition('/')[2]}/hls/v1.m3u8"
             late: list[float] = []
             while sender.is_alive():
                 answer = served.client.get(listing)

@@ -29,8 +29,6 @@ STARTS = sorted(
     }
 )
 LIST = "/live.mp4/hls/v1.m3u8"
-AGAIN = f"{LIST}?_HLS_msn=0"
-"""What players get who have loaded it before."""
 
 
 @pytest.fixture
@@ -64,10 +62,8 @@ def test_a_list_and_a_part_come_when_they_are_written(path):
         plain = client.get(LIST)
         assert plain.headers["cache-control"] == "public, max-age=1"
         assert "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES" in plain.text
-        before = client.get(AGAIN)
-        assert before.text == plain.text
-        segment, part = reached(before.text)
-        hinted = re.search(r'PRELOAD-HINT:TYPE=PART,URI="(.+)"', before.text)[1]
+        segment, part = reached(plain.text)
+        hinted = re.search(r'PRELOAD-HINT:TYPE=PART,URI="(.+)"', plain.text)[1]
         wanted = [
             f"{LIST}?_HLS_msn={segment}&_HLS_part={part}",
             f"{LIST}?_HLS_msn={segment}",
@@ -135,7 +131,7 @@ def test_what_a_film_was_is_not_kept_for_its_parts(tmp_path):
     with served(path) as client:
         for start, stop in pairwise(starts[6:]):
             append(path, whole[start:stop])
-            listed = re.findall(r'PART:.*URI="(.+?)"', client.get(AGAIN).text)
+            listed = re.findall(r'PART:.*URI="(.+?)"', client.get(LIST).text)
             for part in listed:  # the second time from what is prepared
                 bytes_of_it = client.get(f"/live.mp4/hls/{part}").content
                 assert client.get(f"/live.mp4/hls/{part}").content == bytes_of_it
@@ -149,7 +145,7 @@ def test_what_a_film_was_is_not_kept_for_its_parts(tmp_path):
 def test_early_segments_are_left_out_for_those_who_have_them(path):
     path.write_bytes(WHOLE)
     with served(path) as client:
-        full = client.get(AGAIN).text
+        full = client.get(LIST).text
         update = client.get(f"{LIST}?_HLS_skip=YES").text
     head, _, rest = update.partition("#EXT-X-SKIP:SKIPPED-SEGMENTS=")
     count, _, rest = rest.partition("\n")
@@ -174,7 +170,7 @@ def test_early_segments_are_left_out_for_those_who_have_them(path):
 )
 def test_what_cannot_come_next_is_refused(path, query, says):
     with served(path) as client:
-        assert reached(client.get(AGAIN).text)[0] == 5
+        assert reached(client.get(LIST).text)[0] == 5
         answer = client.get(f"{LIST}?{query}")
     assert (answer.status_code, answer.headers["cache-control"]) == (400, "no-store")
     assert says in answer.text
@@ -182,7 +178,7 @@ def test_what_cannot_come_next_is_refused(path, query, says):
 
 def test_nobody_waits_for_ever(path):
     with served(path) as client:
-        segment, part = reached(client.get(AGAIN).text)
+        segment, part = reached(client.get(LIST).text)
         answer = client.get(f"{LIST}?_HLS_msn={segment}&_HLS_part={part}")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         assert "nothing was written for 3 s" in answer.text
@@ -192,7 +188,7 @@ def test_nobody_waits_for_ever(path):
 
 def test_the_end_wakes_all(path):
     with served(path) as client:
-        segment, part = reached(client.get(AGAIN).text)
+        segment, part = reached(client.get(LIST).text)
         addresses = [
             f"{LIST}?_HLS_msn={segment}&_HLS_part={part}",
             f"{LIST}?_HLS_msn={segment + 1}",
@@ -206,8 +202,10 @@ def test_the_end_wakes_all(path):
         assert last.text + "#EXT-X-ENDLIST\n" == ended.text
         assert reached(last.text) == (segment + 1, 0)
         assert "#EXT-X-PRELOAD-HINT" not in ended.text
-        # who is far behind loads whole segments, and is told at once
-        assert client.get(f"{LIST}?_HLS_msn={segment - 2}&_HLS_part=0").text == ended.text
+        # who is further behind is led to the end, too
+        early = client.get(f"{LIST}?_HLS_msn={segment - 2}&_HLS_part=0").text
+        assert reached(early) == (segment, 0)
+        assert "#EXT-X-ENDLIST" not in early
         # nobody who has the ended list asks for more, and nobody is refused
         assert client.get(addresses[1]).status_code == 200
 
@@ -226,7 +224,7 @@ def test_who_waits_holds_no_thread_and_all_get_one_list(path):
             return await asyncio.gather(*waiting_for)
 
     with serving(Titles(path.parent, segment_duration=1, growing=FOR_EVER)) as client:
-        segment, _ = reached(client.get(AGAIN).text)
+        segment, _ = reached(client.get(LIST).text)
         answers = asyncio.run(many(str(client.base_url), segment))
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.text for answer in answers}) == 1
@@ -235,7 +233,7 @@ def test_who_waits_holds_no_thread_and_all_get_one_list(path):
 def test_so_many_wait_and_no_more(path, monkeypatch):
     monkeypatch.setattr(waiting, "MOST_WAITING", 2)
     with served(path) as client:
-        segment, _ = reached(client.get(AGAIN).text)
+        segment, _ = reached(client.get(LIST).text)
         address = f"{LIST}?_HLS_msn={segment}"
         answers = []
         threads = [later(client.get, address) for _ in range(3)]

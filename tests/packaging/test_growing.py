@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.errors import BuildError, NoSyncSample
+from fragdex.origin.waiting import Directives
 from fragdex.packaging import growing
 from fragdex.packaging.continued import Continued
 from fragdex.sources import open_source
 from fragdex.testing import movie
+from muxing.test_growing import grown
+from origin.stepping import Stepping
 from strategies.recordings import fragment_starts, recordings
 
 RECORDINGS = recordings(
@@ -50,6 +53,9 @@ def lists(package):
     names = [f"{one.name}.m3u8" for one in package.title.renditions]
     again = [package.reloaded(name, skip=skip) for name in names for skip in (False, True)]
     more = [name for name in package if name.endswith("-iframes.m3u8")]
+    for name in names:
+        last, _ = package.last_part(name)
+        again += [package.reloaded(name, segment=n) for n in range(max(last - 3, 0), last + 2)]
     return [*(package[name] for name in [*names, *more]), *again]
 
 
@@ -180,3 +186,31 @@ def test_an_append_costs_what_has_come(tmp_path):
     long = cost_of_an_append(path, whole, sizes[:401])
     for early, late in zip(short, long, strict=True):
         assert late <= 1.5 * early
+
+
+@given(RECORDINGS | MOVIES, st.sampled_from([None, 1, 3]), st.data())
+def test_lists_lead_a_player_through_every_part(whole, seconds, data):
+    """Whatever comes between two lists, and whenever the recording ends."""
+    index = fragdex.index(whole, exact=True)
+    if len(index.periods) > 1:
+        return  # its clock began again
+    sizes = data.draw(st.lists(st.sampled_from(places(whole)), max_size=9))
+    options = {"segment_duration": seconds, "low_latency": True}
+    packages = [one for _, one in grown(whole, sorted({*sizes, len(whole)}), **options)]
+    if not packages:
+        return
+    packages.append(fragdex.package(index, source=whole, growing="ended", **options))
+    for one in packages[0].title.renditions:
+        player, at = Stepping(f"{one.name}.m3u8"), 0
+        player.take(packages[0], Directives())
+        first = one.part_count - one.open_count
+        if player.named:
+            first = int(player.named[0].partition("part-")[2].removesuffix(".m4s"))
+        while not player.ended:
+            at = data.draw(st.integers(at, len(packages) - 1))
+            asked = player.asks()
+            while not asked.are_met(packages[at], player.name):
+                at += 1
+            player.take(packages[at], asked)
+        total = packages[-1].title.renditions[packages[0].title.renditions.index(one)].part_count
+        assert player.named == [f"{one.name}/part-{n}.m4s" for n in range(first, total)]

@@ -329,7 +329,8 @@ class Origin:
         growth = film.package.title.growth
         if is_list and growth is not None and not growth.ended:
             # one is written for all, and no thread is needed
-            view = film.package.reloaded(name, skip=Directives.of(query).skip)
+            asked = Directives.of(query)
+            view = film.package.reloaded(name, skip=asked.skip, segment=asked.segment)
             fields = self._fields(address, film, query)
             return answer(view, request.headers, request.method, _made(view), fields)
         if not begun:

@@ -89,9 +89,10 @@ class Directives:
         following = begun if self.segment == complete else 0
         if self.segment >= complete and self.part is not None and self.part > following:
             raise ValueError(f"_HLS_part: expected at most {following}, found {self.part}")
-        if self.segment == complete and self.part is not None:
-            return self.part < begun
-        return self.segment < complete
+        if self.part is None:
+            return self.segment < complete
+        # a part after the last one of its segment is the first one of the next (RFC 8216bis, 6.2.5.2)
+        return (self.segment, self.part) <= package.last_part(name)
 
 
 def _number(query: Mapping[str, str], name: str) -> int | None:

@@ -127,11 +127,13 @@ class LowLatency:
         tail: lines after the last segment: of the segment that is not complete, and of the part
             that comes next.
         skip: leave out segments that players have already (`_HLS_skip`).
+        until: how many segments the list has, and does not say that it ends; None: all.
     """
 
     part: Fraction
     tail: Sequence[str]
     skip: bool = False
+    until: int | None = None
 
     def head(self, target: int) -> list[str]:
         """The lines of the list's head."""
@@ -229,8 +231,11 @@ def media_playlist(
     before = written
     if low_latency is not None:
         tags = [*low_latency.head(target), *tags]
+        count = 0 if written is None else written.count
+        if low_latency.until is not None:
+            uris = [number for number, line in enumerate(segments) if not line.startswith("#")]
+            segments, ended = segments[: uris[low_latency.until - count - 1] + 1], False
         if low_latency.skip:
-            count = 0 if written is None else written.count
             segments, before = low_latency.without_skipped(segments, target, count), None
     version = VERSION_OF_EVENTS if event else VERSION_OF_GAPS if GAP in segments else VERSION
     lines = [

@@ -273,42 +273,36 @@ class Package(Mapping[str, View]):
         name: str,
         ahead: bool = False,
         skip: bool = False,
-        is_left_open: bool = False,
+        until: int | None = None,
     ) -> View:
         from fragdex.packaging import playlists
 
         low, digest = self._low_latency, None
         if isinstance(one, Continued) and not skip:
             digest = one.kept.digest
-        write = partial(playlists.media, one, self.title, low, ahead, skip, is_left_open)
+        write = partial(playlists.media, one, self.title, low, ahead, skip, until)
         return self._text(HLS, name, write, digest)
 
     def reloaded(self, name: str, *, skip: bool = False, segment: int | None = None) -> View:
         """A media playlist as players get it who load it again while the title grows.
 
-        It names the parts of the segment that is not complete, and the one that comes next. Of a
-        title that has ended, it does not say so to who waited for one of the last two segments:
-        hls.js (1.7.4, `getFragmentAtPosition`) loads no more parts of a segment that it has begun
-        once a list says that nothing comes.
+        It names the parts of the segment that is not complete, and the one that comes next.
 
         Args:
             name: of the playlist.
             skip: without the segments that players have already.
-            segment: that is waited for.
+            segment: that is waited for: the list ends where `playlists.shown_until` says.
 
         Raises:
             KeyError: the title has no such playlist.
         """
+        from fragdex.packaging import playlists
+
         one = self._renditions.get(name.removesuffix(".m3u8"))
         if one is None or one.name not in self._playlists:
             return self[name]
-        is_left_open = (
-            segment is not None
-            and self._ended_with(one, segment + 1)
-            and not self._ended_with(one, segment + 3)
-        )
-        kind = f"{name} {skip} {is_left_open}"
-        return self._media_list(one, kind, ahead=True, skip=skip, is_left_open=is_left_open)
+        until = playlists.shown_until(one, self.title, segment) if self._low_latency else None
+        return self._media_list(one, f"{name} {skip} {until}", ahead=True, skip=skip, until=until)
 
     def hold_back(self, name: str, segment: int | None) -> float:
         """Seconds after which it is said that a title has ended to who waits for a segment.
@@ -319,20 +313,14 @@ class Package(Mapping[str, View]):
         Raises:
             KeyError: the title has no such playlist.
         """
-        one = self._renditions.get(name.removesuffix(".m3u8"))
-        if segment is None or one is None or not self._ended_with(one, 0):
-            return 0.0
-        is_there = self._ended_with(one, segment + 1)
-        return 0.0 if is_there or one.promised is None else float(3 * one.promised.part)
-
-    def _ended_with(self, one: Rendition, count: int) -> bool:
-        """Whether a title that grew has ended, and its list names parts and so many segments."""
         from fragdex.packaging import playlists
 
-        growth = self.title.growth
-        if growth is None or not growth.ended or not self._low_latency or one.parts is None:
-            return False
-        return playlists.progress(one, self.title)[0] >= count
+        one, growth = self._renditions.get(name.removesuffix(".m3u8")), self.title.growth
+        is_over = growth is not None and growth.ended and self._low_latency
+        if segment is None or one is None or one.promised is None or not is_over:
+            return 0.0
+        is_there = playlists.shown_until(one, self.title, segment) is not None
+        return 0.0 if is_there else float(3 * one.promised.part)
 
     def progress(self, name: str) -> tuple[int, int] | None:
         """How many segments of a media playlist are complete, and parts of the one after them.
@@ -351,6 +339,15 @@ class Package(Mapping[str, View]):
         if one is None or not self._low_latency or growth is None or growth.ended:
             return None
         return None if one.parts is None else playlists.progress(one, self.title)
+
+    def last_part(self, name: str) -> tuple[int, int]:
+        """Numbers of the last segment of a list that `progress` is known of, and of its last part.
+
+        The segment need not be complete.
+        """
+        from fragdex.packaging import playlists
+
+        return playlists.last_part(self._renditions[name.removesuffix(".m3u8")], self.title)
 
     def is_next_part(self, name: str) -> bool:
         """Whether a name is that of the part that comes next, while the title grows."""

@@ -367,7 +367,7 @@ def media(
     low_latency: bool = False,
     ahead: bool = False,
     skip: bool = False,
-    is_left_open: bool = False,
+    until: int | None = None,
 ) -> bytes:
     """The media playlist of a rendition (4.3.3), as UTF-8 text.
 
@@ -376,7 +376,8 @@ def media(
         ahead: whether it also names those of a segment that is not complete, which some players
             do not expect in the first list that they load.
         skip: leave out segments that players have already.
-        is_left_open: do not say that the title has ended.
+        until: number of the segment before which it ends, as of `shown_until`, without saying that
+            the title has ended; None: all.
     """
     parts = title.through(rendition)
     tags = [INDEPENDENT] if _independent(parts, title) else []
@@ -389,17 +390,17 @@ def media(
             stretches = list(map(_dated, stretches, parts, _zeros(title, title.zero)))
     if not low_latency or title.growth is None or parts[-1].parts is None:
         return _playlist(parts, title, tags, stretches, written=written)
-    last = rendition.stretch if isinstance(rendition, Continued) else parts[-1]
-    listed, tail = _parts(last, title.growth.target)
-    stretches[-1] = _with_lines(stretches[-1], listed)
-    if title.growth.ended or not ahead or not names_open(rendition, title):
+    is_open = ahead and not title.growth.ended and names_open(rendition, title)
+    listed, tail = _parts(rendition, title, until)
+    stretches = list(map(_with_lines, stretches, listed))
+    if until is None and not is_open:
         tail = []
     if not title.growth.ended:
         tail += _reports(rendition, title)
     promised = parts[-1].promised
     assert promised is not None
-    latency = m3u8.LowLatency(promised.part, tail, skip)
-    return _playlist(parts, title, tags, stretches, latency, written, is_left_open=is_left_open)
+    latency = m3u8.LowLatency(promised.part, tail, skip, until)
+    return _playlist(parts, title, tags, stretches, latency, written)
 
 
 def kept_lines(one: Rendition, title: Title, first: int, stop: int) -> tuple[bytes, int]:
@@ -426,29 +427,51 @@ _PARTS_LISTED: Final = 3
 """Target durations before the end of a list whose segments have their parts listed."""
 
 
-def _parts(one: Rendition, target: int) -> tuple[dict[int, list[str]], list[str]]:
+def _parts(
+    rendition: Rendition, title: Title, until: int | None
+) -> tuple[list[dict[int, list[str]]], list[str]]:
     """The lines of parts in front of the segments that they are of, and those after the last one.
 
     The next part is named too: it may be requested before it is there.
+
+    Args:
+        until: as of `media`.
     """
-    edges, scale = one.edges, one.timescale
-    since = int(edges[-1]) - _PARTS_LISTED * target * scale
-    # the first segment may begin before its first picture, which no part of it can
-    first = max(min(int(np.searchsorted(edges, since)), len(one.cuts) - 2), 1)
-    rows = one.part_rows(first)
-    number = one.part_count - len(rows)
-    before: dict[int, list[str]] = {}
-    at, segment = 0, -1
-    for of, ticks, independent in rows:
-        # ends are rounded, not durations: so parts end where their segment does
-        at, segment = at if of == segment else int(edges[of]), of
-        begin, end = _micro(at, scale), _micro(at + ticks, scale)
-        at += ticks
-        line = m3u8.part(end - begin, part_name(one, number), independent)
-        before.setdefault(segment, []).append(line)
-        number += 1
-    tail = before.pop(len(one.cuts) - 1, [])
-    return before, [*tail, m3u8.preload_hint(part_name(one, number))]
+    growth, listed, tail = title.growth, [], []
+    assert growth is not None
+    left = Fraction(_PARTS_LISTED * growth.target)
+    for one, numbers in reversed(_numbered(rendition, title)):
+        edges, scale = one.edges, one.timescale
+        shown = one.count if until is None else int(np.searchsorted(numbers[:-1], until))
+        before: dict[int, list[str]] = {}
+        listed.insert(0, before)
+        if not shown:
+            tail = [m3u8.preload_hint(part_name(one, one.first_part))]
+        if not shown or left <= 0:
+            continue
+        since = int(edges[shown] - left * scale)
+        # the first segment may begin before its first picture, which no part of it can
+        first = max(min(int(np.searchsorted(edges, since)), shown - 1), 1)
+        left -= Fraction(int(edges[shown] - edges[0]), scale)
+        rows = one.part_rows(first)
+        number = one.part_count - len(rows)
+        at, segment = 0, -1
+        for of, ticks, independent in rows:
+            if of == shown < one.count:
+                break
+            # ends are rounded, not durations: so parts end where their segment does
+            at, segment = at if of == segment else int(edges[of]), of
+            begin, end = _micro(at, scale), _micro(at + ticks, scale)
+            at += ticks
+            line = m3u8.part(end - begin, part_name(one, number), independent)
+            before.setdefault(segment, []).append(line)
+            number += 1
+        if not tail and not (shown == one.count and growth.ended):
+            opened = before.pop(shown, [])
+            if opened:
+                opened = [*_gap_lines(one).get(shown, ()), *opened]
+            tail = [*opened, m3u8.preload_hint(part_name(one, number))]
+    return listed, tail
 
 
 _SEGMENTS_FIRST: Final = 3
@@ -469,15 +492,36 @@ def part_name(one: Rendition, number: int) -> str:
 
 def progress(rendition: Rendition, title: Title) -> tuple[int, int]:
     """How many segments of a list are complete, and parts of the one after them."""
-    parts = title.through(rendition)
-    begun = parts[-1].open_parts
-    complete = sum(one.count + _missing(one) for one in parts)
-    if begun is None or not names_open(rendition, title):
-        return complete, 0
-    return complete, len(begun) - 1
+    one, numbers = _numbered(rendition, title)[-1]
+    begun = one.open_count if names_open(rendition, title) else 0
+    return int(numbers[-1 if begun else -2]) + (not begun), begun
 
 
-def _last(rendition: Rendition, title: Title) -> tuple[int, int]:
+def shown_until(rendition: Rendition, title: Title, segment: int | None) -> int | None:
+    """Where the list ends for who waits for a segment: the number of the first one without.
+
+    It has no more than the one after it, so that a player that has parts of a segment finds the
+    next ones in each list, whatever came at once; and only who waits for a segment that never
+    comes is told that the title has ended. hls.js (1.7.4, `getFragmentAtPosition`) leaves out the
+    rest of a segment of which it has a part once a list has its parts no more, or has ended.
+
+    Args:
+        segment: its number.
+
+    Returns: None: at its end.
+    """
+    growth = title.growth
+    if segment is None or growth is None or title.through(rendition)[-1].parts is None:
+        return None
+    complete, until = int(_numbered(rendition, title)[-1][1][-2]) + 1, segment + 2
+    if growth.ended:
+        return min(until, complete) if segment < complete else None
+    # whose player is further behind than the segments at hand loads whole ones
+    known = rendition.written.count if isinstance(rendition, Continued) else 0
+    return until if known < until <= complete else None
+
+
+def last_part(rendition: Rendition, title: Title) -> tuple[int, int]:
     """Number of the last segment of a list, be it complete or not, and of its last part."""
     complete, begun = progress(rendition, title)
     if begun:
@@ -486,17 +530,28 @@ def _last(rendition: Rendition, title: Title) -> tuple[int, int]:
     return complete - 1, len(last.parts_in(last.count - 1)) - 1
 
 
-def _missing(one: Rendition) -> int:
-    """Segments that stand for gaps."""
-    if isinstance(one, Continued):
-        return one.kept.missing + _missing(one.stretch)
-    return sum(len(lines) // 3 for lines in _gap_lines(one).values())
+def _numbered(rendition: Rendition, title: Title) -> list[tuple[Rendition, Int64]]:
+    """The stretches of a list, and the number in it of each segment, and of the one after them.
+
+    Segments that stand for gaps have numbers too. Of one that grows, the stretch is its end.
+    """
+    stretches, before = [], 0
+    for one in title.through(rendition):
+        if isinstance(one, Continued):
+            one, before = one.stretch, one.written.count - 1
+        gaps = np.zeros(one.count + 1, np.int64)
+        for number, lines in _gap_lines(one).items():
+            gaps[number] = len(lines) // 3
+        numbers = before + np.arange(one.count + 1) + np.cumsum(gaps)
+        stretches.append((one, numbers))
+        before = int(numbers[-1])
+    return stretches
 
 
 def _reports(rendition: Rendition, title: Title) -> list[str]:
     """Where the other lists are by now."""
     return [
-        m3u8.rendition_report(f"{one.name}.m3u8", *_last(one, title))
+        m3u8.rendition_report(f"{one.name}.m3u8", *last_part(one, title))
         for one in title.renditions
         if one is not rendition and one.parts is not None
     ]
@@ -568,8 +623,6 @@ def _playlist(
     stretches: Iterable[Stretch],
     low_latency: m3u8.LowLatency | None = None,
     written: m3u8.Written | None = None,
-    *,
-    is_left_open: bool = False,
 ) -> bytes:
     growth = title.growth
     if growth is not None:
@@ -578,7 +631,7 @@ def _playlist(
             growth.target,
             tags,
             event=True,
-            ended=growth.ended and not is_left_open,
+            ended=growth.ended,
             low_latency=low_latency,
             written=written,
         )
@@ -717,8 +770,11 @@ def _micro(at: int, scale: int) -> int:
 def _gap_lines(rendition: Rendition) -> dict[int, list[str]]:
     """Segments that are missing, in front of the numbers of those that follow a gap."""
     before = {}
-    missing = np.flatnonzero(rendition.gaps[:-1]).tolist()
-    edges = _micros(rendition) if missing else []
+    is_open = rendition.open is not None  # then it is known where the next one begins
+    missing = np.flatnonzero(rendition.gaps if is_open else rendition.gaps[:-1]).tolist()
+    edges = []
+    if missing:
+        edges = [*_micros(rendition), _micro(int(rendition.edges[-1]), rendition.timescale)]
     for number in missing:
         start, stop = edges[2 * number + 1 : 2 * number + 3]
         assert rendition.promised is not None

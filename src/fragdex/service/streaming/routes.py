@@ -523,7 +523,7 @@ def _list(request: Request, context: ServiceContext, title: Playable, name: str)
         if isinstance(title, ArrivingTitle) and name != MANIFEST:
             asked = Directives.of(request.query_params)
             if asked != Directives():
-                view = title.package.reloaded(name, skip=asked.skip)
+                view = title.package.reloaded(name, skip=asked.skip, segment=asked.segment)
             else:
                 view = title.package[name]
         else:
