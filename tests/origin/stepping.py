@@ -11,6 +11,7 @@ class Stepping:
     """The list of a rendition as a player has it.
 
     Attributes:
+        name: of the list.
         named: each part that a list has named, once, in order.
         ended: whether a list has said that nothing comes any more.
     """
@@ -18,11 +19,8 @@ class Stepping:
     def __init__(self, name):
         self.name, self.named, self.ended, self.text = name, [], False, ""
 
-    def take(self, package, asked):
-        """The answer of a package, which has what is asked for."""
-        given = {"segment": asked.segment}
-        text = package.reloaded(self.name, **given).read().decode()
-        update = package.reloaded(self.name, skip=True, **given).read().decode()
+    def take(self, text, update):
+        """A list, and the same without the segments that players have."""
         head, mark, rest = update.partition("#EXT-X-SKIP:SKIPPED-SEGMENTS=")
         if mark:
             count, _, rest = rest.partition("\n")

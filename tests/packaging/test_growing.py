@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import fragdex
 from fragdex.errors import BuildError, NoSyncSample
-from fragdex.origin.waiting import Directives
 from fragdex.packaging import growing
 from fragdex.packaging.continued import Continued
 from fragdex.sources import open_source
@@ -57,6 +56,13 @@ def lists(package):
         last, _ = package.last_part(name)
         again += [package.reloaded(name, segment=n) for n in range(max(last - 3, 0), last + 2)]
     return [*(package[name] for name in [*names, *more]), *again]
+
+
+def both(package, name, **asked):
+    """A list, and the same without the segments that players have."""
+    return [
+        package.reloaded(name, skip=skip, **asked).read().decode() for skip in (False, True)
+    ]
 
 
 @contextmanager
@@ -202,7 +208,7 @@ def test_lists_lead_a_player_through_every_part(whole, seconds, data):
     packages.append(fragdex.package(index, source=whole, growing="ended", **options))
     for one in packages[0].title.renditions:
         player, at = Stepping(f"{one.name}.m3u8"), 0
-        player.take(packages[0], Directives())
+        player.take(*both(packages[0], player.name))
         first = one.part_count - one.open_count
         if player.named:
             first = int(player.named[0].partition("part-")[2].removesuffix(".m4s"))
@@ -211,6 +217,6 @@ def test_lists_lead_a_player_through_every_part(whole, seconds, data):
             asked = player.asks()
             while not asked.are_met(packages[at], player.name):
                 at += 1
-            player.take(packages[at], asked)
+            player.take(*both(packages[at], player.name, segment=asked.segment))
         total = packages[-1].title.renditions[packages[0].title.renditions.index(one)].part_count
         assert player.named == [f"{one.name}/part-{n}.m4s" for n in range(first, total)]

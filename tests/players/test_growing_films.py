@@ -79,6 +79,27 @@ def test_hls_js_plays_parts_before_their_segment_is_complete(browser, folder, tm
     assert len(parts) > 1
 
 
+def test_hls_js_plays_segments_and_an_end_that_come_at_once(browser, folder, tmp_path):  # noqa: F811
+    """It has parts of a segment whose rest comes with three more, and with the end."""
+    whole = (folder / "written" / "fragmented.mp4").read_bytes()
+    index = fragdex.index(whole, exact=True)
+    starts = fragment_starts(index)
+    growing = tmp_path / "live.mp4"
+    growing.write_bytes(whole[: starts[3]])
+    with serving(tmp_path, LENGTH, growing=FOR_EVER) as origin, browser.new_context() as context:
+        ask = Page(context.new_page(), origin, "hls.js")
+        with ask.page.expect_request(lambda request: "/v1/part-" in request.url):
+            ask("start", "hls.js", f"{origin}/live.mp4/{ADDRESS['hls']}")
+            ask.page.evaluate("() => { window.played = patient('play', [2]); }")
+        with growing.open("ab") as file:
+            file.write(whole[starts[3] :] + index.export("mfra"))
+        _, ranges = ask.page.evaluate("() => window.played")
+        state = ask.state()
+    assert state["wrong"] == []
+    ((_, end),) = ranges
+    assert end == pytest.approx(float(max(t.stop for t in index.tracks)), abs=0.03)
+
+
 def test_shaka_joins_a_film_whose_last_segment_is_not_complete(browser, folder, tmp_path):  # noqa: F811
     whole = (folder / "written" / "fragmented.mp4").read_bytes()
     index = fragdex.index(whole, exact=True)

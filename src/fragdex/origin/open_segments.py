@@ -88,7 +88,7 @@ async def wait_for(
 
     film = await until(is_there)
     if asked is not None:
-        await asyncio.sleep(film.package.hold_back(name, asked.segment))
+        await asyncio.sleep(film.package.hold_back(name, asked.segment, asked.part))
     return film, begun
 
 

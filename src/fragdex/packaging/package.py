@@ -304,11 +304,14 @@ class Package(Mapping[str, View]):
         until = playlists.shown_until(one, self.title, segment) if self._low_latency else None
         return self._media_list(one, f"{name} {skip} {until}", ahead=True, skip=skip, until=until)
 
-    def hold_back(self, name: str, segment: int | None) -> float:
-        """Seconds after which it is said that a title has ended to who waits for a segment.
+    def hold_back(self, name: str, segment: int | None, part: int | None = None) -> float:
+        """Seconds to wait before a list is sent to a player that is led to the end of a title.
 
-        0: it has not, or the playlist has the segment. So long a player that is in time may take
-        to load the last parts (PART-HOLD-BACK).
+        Lists that say all that is there, and do not end, are sent at once: 0. Else a player that
+        is in time may take so long to load the last parts that it knows of (PART-HOLD-BACK).
+
+        Args:
+            segment, part: that are waited for, and there.
 
         Raises:
             KeyError: the title has no such playlist.
@@ -316,11 +319,11 @@ class Package(Mapping[str, View]):
         from fragdex.packaging import playlists
 
         one, growth = self._renditions.get(name.removesuffix(".m3u8")), self.title.growth
-        is_over = growth is not None and growth.ended and self._low_latency
-        if segment is None or one is None or one.promised is None or not is_over:
+        if one is None or one.promised is None or growth is None or not self._low_latency:
             return 0.0
-        is_there = playlists.shown_until(one, self.title, segment) is not None
-        return 0.0 if is_there else float(3 * one.promised.part)
+        is_led = playlists.shown_until(one, self.title, segment) is not None and not part
+        is_over = segment is not None and growth.ended and not part
+        return float(3 * one.promised.part) if is_led or is_over else 0.0
 
     def progress(self, name: str) -> tuple[int, int] | None:
         """How many segments of a media playlist are complete, and parts of the one after them.

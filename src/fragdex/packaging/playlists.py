@@ -447,11 +447,14 @@ def _parts(
         listed.insert(0, before)
         if not shown:
             tail = [m3u8.preload_hint(part_name(one, one.first_part))]
-        if not shown or left <= 0:
+        if not shown or (left <= 0 and (until is None or numbers[shown - 1] < until - 2)):
             continue
         since = int(edges[shown] - left * scale)
+        first = min(int(np.searchsorted(edges, since)), shown - 1)
+        if until is not None:  # a gap may be as long
+            first = min(first, int(np.searchsorted(numbers, until - 2)))
         # the first segment may begin before its first picture, which no part of it can
-        first = max(min(int(np.searchsorted(edges, since)), shown - 1), 1)
+        first = max(first, 1)
         left -= Fraction(int(edges[shown] - edges[0]), scale)
         rows = one.part_rows(first)
         number = one.part_count - len(rows)

@@ -15,6 +15,7 @@ import fragdex
 from fragdex.service.uploads.model import Arrival
 from fragdex.service.uploads.operations import receive
 from fragdex.testing import movie
+from origin.stepping import Stepping
 from origin.test_waiting import later, reached
 from service.serving import API, serving
 from service.working import announced
@@ -193,6 +194,38 @@ def test_an_upload_is_played_while_it_arrives_and_stays_where_it_is(served, send
     stored = fragdex.package(index, source=whole)
     assert stored[f"v1/{times[-1]}.m4s"].read() == segment_bytes
     assert stored[hinted].read() == part_bytes.content
+
+
+def test_players_come_to_the_end_of_an_upload_part_by_part(served):
+    """And what they have keeps its tag."""
+    whole = movie(12, tracks=2, samples=10, fps=12)
+    starts = fragment_starts(fragdex.index(whole, exact=True))
+    client, upload = served.client, Chunks(served.client, whole)
+    place = f"{API}/files/{upload.id}/hls"
+    player = Stepping("v1.m3u8")
+
+    def load(**asked):
+        queries = [asked, asked | {"_HLS_skip": "YES"}]
+        answers = [client.get(f"{place}/v1.m3u8", params=query) for query in queries]
+        player.take(*(answer.raise_for_status().text for answer in answers))
+
+    upload.send(starts[8])
+    load()
+    names = [*re.findall(r"^v1/\d+\.m4s$", player.text, re.MULTILINE), *player.named, "v1/init.mp4"]
+    seen = {name: client.get(f"{place}/{name}") for name in names}
+    upload.send(len(whole))
+    first = int(player.named[0].partition("part-")[2].removesuffix(".m4s"))
+    while not player.ended:
+        asked = player.asks()
+        load(_HLS_msn=asked.segment, _HLS_part=asked.part)
+    for name, known in seen.items():
+        answer = client.get(f"{place}/{name}", headers={"If-None-Match": known.headers["etag"]})
+        assert (answer.status_code, answer.headers["etag"]) == (304, known.headers["etag"])
+        assert client.get(f"{place}/{name}").content == known.content
+    stored = fragdex.package(fragdex.index(whole, exact=True), source=whole)
+    total = stored.title.of("video")[0].part_count
+    assert player.named == [f"v1/part-{n}.m4s" for n in range(first, total)]
+    assert player.text == client.get(f"{place}/v1.m3u8").text
 
 
 def test_what_was_listed_is_there_while_an_upload_is_completed(served):

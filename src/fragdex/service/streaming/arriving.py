@@ -1,7 +1,8 @@
 """Videos whose bytes still arrive, as titles that grow: what is durable of an upload is played.
 
 Only fragmented files can be played before they are complete. Once an upload is, the same addresses
-are those of the stored file.
+are those of the stored file; for a while its lists are still those of a title that grew, so that
+players come to its end part by part.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
 from hashlib import md5
@@ -39,14 +40,18 @@ from fragdex.sandbox.folders import OwnFolder
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.child import INDEX, exact
 from fragdex.service.indexing.isolated import IN_THREAD, in_turn, run_in_child
+from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import uploads
 from fragdex.service.store.contract import Draft
-from fragdex.service.streaming.titles import StoredMedium
+from fragdex.service.streaming.titles import StoredMedium, StoredTitle
 from fragdex.service.unprocessed.records import FAMILY as VIDEOS
 from fragdex.service.web.threads import run_at_store
 
 _MOST: Final = 16
 """Uploads that a process plays at a time."""
+
+_LASTS: Final = timedelta(minutes=1)
+"""After its upload is complete, for how long a title is one that grew."""
 
 _PIECE: Final = 256 << 10
 """Bytes that are read at a time of what an upload has become."""
@@ -194,18 +199,65 @@ class ArrivingTitle:
         raise _missing(f"its {kind} is decoded once the upload is complete")
 
     def _source(self) -> DraftSource:
-        draft = self.context.store.draft(self.draft)
-        return DraftSource(draft, self.names[1], self.size, self._stored)
+        return _opened(self.context, self.names, self.draft, self.size)
 
-    def _stored(self, start: int) -> bytes:
-        """Bytes of the object from one on: it takes a while until its upload is complete."""
-        tenant_id, file_id = self.names
-        rows = self.context.database.rows(_OBJECT, tenant=tenant_id, file=file_id)
+
+def _opened(
+    context: ServiceContext, names: tuple[str, str], draft: str, size: int
+) -> DraftSource:
+    """The bytes of an upload; of the object that its draft has become, it takes a while."""
+
+    def stored(start: int) -> bytes:
+        rows = context.database.rows(_OBJECT, tenant=names[0], file=names[1])
         for (key,) in rows:
             if key is not None:
-                some = ByteRange(start, min(start + _PIECE, self.size))
-                return b"".join(self.context.store.read(key, some))
+                some = ByteRange(start, min(start + _PIECE, size))
+                return b"".join(context.store.read(key, some))
         return b""
+
+    return DraftSource(context.store.draft(draft), names[1], size, stored)
+
+
+@record(frozen=True, eq=False)
+class ArrivedTitle(StoredTitle):
+    """A stored file as the title that it was while it arrived, with its end.
+
+    Attributes:
+        file_id, draft, began: of the upload.
+    """
+
+    file_id: str
+    draft: str
+    began: datetime
+
+    @property
+    def key(self) -> Any:
+        """Stands for its bytes."""
+        return "arrived", self.file_id, self.media
+
+    @cached_property
+    def package(self) -> Package:
+        """As that of `ArrivingTitle`, with the same tags; raises as `fragdex.package`."""
+        (index,) = self.indexes
+        index = _named(index, self.file_id)
+        with self._upload() as source:
+            return fragdex.package(
+                index, source=source, growing="ended", began=self.began, low_latency=True
+            )
+
+    @contextmanager
+    def sources_of(self, view: View) -> Iterator[list[Any]]:
+        """The sources of a view of it, open."""
+        if [*view.sources] == [index.file for index in self.indexes]:
+            with super().sources_of(view) as sources:
+                yield sources
+            return
+        with self._upload() as source:
+            yield [source] * len(view.sources)
+
+    def _upload(self) -> DraftSource:
+        names = self.tenant_id, self.file_id
+        return _opened(self.context, names, self.draft, self.media[0].byte_size)
 
 
 def _missing(why: str) -> BytesMissing:
@@ -224,6 +276,7 @@ class ArrivingTitles(SingleFlightCache[ArrivingTitle]):
         self.waiters = Waiters(cast(Any, self), run_at_store)
         self._context: ServiceContext | None = None
         self._latest: LRUCache[ArrivingTitle] = LRUCache(_MOST)
+        self._arrived: LRUCache[ArrivedTitle] = LRUCache(_MOST)
 
     def title(self, context: ServiceContext, tenant_id: str, file_id: str) -> ArrivingTitle | None:
         """An upload as a title, with what is durable now; None: it is complete, or there is none.
@@ -234,9 +287,9 @@ class ArrivingTitles(SingleFlightCache[ArrivingTitle]):
         """
         self._context = context
         found = _state(context, (tenant_id, file_id))
-        if found is None:
+        if found is None or found[3] is not None:
             return None
-        draft, size, began = found
+        draft, size, began, _ = found
         names, before = (tenant_id, file_id), self.latest((tenant_id, file_id))
         if before is not None and (before.draft, before.size) == (draft, size):
             return before
@@ -248,6 +301,28 @@ class ArrivingTitles(SingleFlightCache[ArrivingTitle]):
         title = self.get_once((names, draft, size), _MOST, make, among=tenant_id)
         self._latest.put("/".join(names), title, 1)
         return title
+
+    def arrived(
+        self, context: ServiceContext, stored: StoredTitle, file_id: str
+    ) -> ArrivedTitle | None:
+        """A stored file whose upload was completed lately, as its players have it.
+
+        None: it is not such a file, or was not played from its upload.
+        """
+        names = stored.tenant_id, file_id
+        found = _state(context, names)
+        is_late = found is None or found[3] is None or found[3] + _LASTS < instant()
+        is_other = len(stored.media) > 1 or (found and found[1] != stored.media[0].byte_size)
+        if found is None or is_late or is_other:
+            self._latest.drop("/".join(names))
+            return None
+
+        def make() -> ArrivedTitle:
+            own = file_id, found[0], found[2]
+            return ArrivedTitle(context, stored.tenant_id, stored.media, stored.indexes, *own)
+
+        title = self._arrived.get_or_make((names, stored.media), _MOST, make)
+        return None if title.package.title.promised is None else title  # it is not in fragments
 
     # what `Waiters` need
 
@@ -264,7 +339,7 @@ class ArrivingTitles(SingleFlightCache[ArrivingTitle]):
             found = _state(context.nonblocking(), names)
         except BlockingIOError:
             return None
-        return title if found is not None and found[:2] == (title.draft, title.size) else None
+        return title if found is not None and found[1:] == (title.size, title.began, None) else None
 
     def open(self, names: tuple[str, ...]) -> ArrivingTitle:
         """The title with what is durable now; raises as `title`."""
@@ -277,14 +352,19 @@ class ArrivingTitles(SingleFlightCache[ArrivingTitle]):
         return title
 
 
-def _state(context: ServiceContext, names: tuple[str, ...]) -> tuple[str, int, datetime] | None:
-    """Draft, durable bytes, and when it was announced; None: nothing is on its way."""
+def _state(
+    context: ServiceContext, names: tuple[str, ...]
+) -> tuple[str, int, datetime, datetime | None] | None:
+    """Draft, durable bytes, when it was announced and completed; None: nothing has come."""
     rows = context.database.rows(_ARRIVED, tenant=names[0], file=names[1])
     for draft, size, completed, created in rows:
-        if completed is None and size:
-            began = created if created.tzinfo is not None else created.replace(tzinfo=UTC)
-            return draft, size, began
+        if size:
+            return draft, size, _in_utc(created), None if completed is None else _in_utc(completed)
     return None
+
+
+def _in_utc(time: datetime) -> datetime:
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def _index(
@@ -311,7 +391,12 @@ def _index(
                     index = fragdex.open_index(path)
     except FragdexError as error:
         raise _missing(str(error)) from error
-    file = replace(index.file, grows_as=_identity(names[1]))
+    return _named(index, names[1])
+
+
+def _named(index: Index, name: str) -> Index:
+    """The index of an upload, which is the same file with more."""
+    file = replace(index.file, name=name, grows_as=_identity(name))
     return Index(
         file, index.how, index.periods, findings=index.findings, complete=index.complete,
         resume_offset=index.resume_offset, digests=index.digests,

@@ -38,18 +38,32 @@ class ArrivingFiles:
 
     stored: Callable[[ServiceContext, str, str], StoredTitle]
 
-    def find(self, context: ServiceContext, tenant_id: str, file_id: str) -> Playable:
-        """The title of a file, or of what is durable of it; raises as `stored`."""
+    def find(
+        self, context: ServiceContext, tenant_id: str, file_id: str, *, waited: bool = False
+    ) -> Playable:
+        """The title of a file, or of what is durable of it.
+
+        Args:
+            waited: whether somebody waits for it, be it played by another process.
+
+        Raises: as `stored`.
+        """
+        arriving = context.part(ArrivingTitles)
         try:
-            return self.stored(context, tenant_id, file_id)
+            stored = self.stored(context, tenant_id, file_id)
         except (RecordNotFound, BytesMissing):
-            title = context.part(ArrivingTitles).title(context, tenant_id, file_id)
+            title = arriving.title(context, tenant_id, file_id)
             if title is None:
                 raise
             return title
+        if not waited and arriving.latest((tenant_id, file_id)) is None:
+            return stored
+        return arriving.arrived(context, stored, file_id) or stored
 
     def find_at_once(self, context: ServiceContext, tenant_id: str, file_id: str) -> StoredTitle:
-        """The title of a stored file; BlockingIOError where it may be on its way."""
+        """The title of a stored file; BlockingIOError where it may be on its way, or was lately."""
+        if context.part(ArrivingTitles).latest((tenant_id, file_id)) is not None:
+            raise BlockingIOError("it may still be played as what arrived")
         try:
             return self.stored(context, tenant_id, file_id)
         except (RecordNotFound, BytesMissing):
@@ -72,7 +86,7 @@ class ArrivingFiles:
             return None
 
         def packaged() -> Playable:
-            title = self.find(context, tenant_id, file_id)
+            title = self.find(context, tenant_id, file_id, waited=is_list)
             title.package  # noqa: B018 - made here, in a thread
             return title
 

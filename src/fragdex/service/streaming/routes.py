@@ -44,7 +44,7 @@ from fragdex.service.files.operations import isobmff_id
 from fragdex.service.isobmff.operations import by_own_id
 from fragdex.service.records.blobs import StoredBytes, used_by
 from fragdex.service.streaming import derivatives
-from fragdex.service.streaming.arriving import ArrivingTitle
+from fragdex.service.streaming.arriving import ArrivedTitle, ArrivingTitle
 from fragdex.service.streaming.arriving_answers import BYTES, ArrivingFiles
 from fragdex.service.streaming.titles import (
     SCRUB,
@@ -520,7 +520,7 @@ def _list(request: Request, context: ServiceContext, title: Playable, name: str)
     if "/" in name:
         raise RecordNotFound("the file has no such playlist")
     try:
-        if isinstance(title, ArrivingTitle) and name != MANIFEST:
+        if isinstance(title, (ArrivingTitle, ArrivedTitle)) and name != MANIFEST:
             asked = Directives.of(request.query_params)
             if asked != Directives():
                 view = title.package.reloaded(name, skip=asked.skip, segment=asked.segment)
