@@ -60,9 +60,7 @@ def lists(package):
 
 def both(package, name, **asked):
     """A list, and the same without the segments that players have."""
-    return [
-        package.reloaded(name, skip=skip, **asked).read().decode() for skip in (False, True)
-    ]
+    return [package.reloaded(name, skip=skip, **asked).read().decode() for skip in (False, True)]
 
 
 @contextmanager

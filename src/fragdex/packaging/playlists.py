@@ -504,8 +504,8 @@ def shown_until(rendition: Rendition, title: Title, segment: int | None) -> int 
     """Where the list ends for who waits for a segment: the number of the first one without.
 
     It has no more than the one after it, so that a player that has parts of a segment finds the
-    next ones in each list, whatever came at once; and only who waits for a segment that never
-    comes is told that the title has ended. hls.js (1.7.4, `getFragmentAtPosition`) leaves out the
+    next ones in each list, whatever came at once; and only lists for a segment that never comes
+    say that the title has ended. hls.js (1.7.4, `getFragmentAtPosition`) leaves out the
     rest of a segment of which it has a part once a list has its parts no more, or has ended.
 
     Args:
@@ -519,7 +519,7 @@ def shown_until(rendition: Rendition, title: Title, segment: int | None) -> int 
     complete, until = int(_numbered(rendition, title)[-1][1][-2]) + 1, segment + 2
     if growth.ended:
         return min(until, complete) if segment < complete else None
-    # whose player is further behind than the segments at hand loads whole ones
+    # players that have less than the segments at hand load whole ones
     known = rendition.written.count if isinstance(rendition, Continued) else 0
     return until if known < until <= complete else None
 

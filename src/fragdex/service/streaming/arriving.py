@@ -202,9 +202,7 @@ class ArrivingTitle:
         return _opened(self.context, self.names, self.draft, self.size)
 
 
-def _opened(
-    context: ServiceContext, names: tuple[str, str], draft: str, size: int
-) -> DraftSource:
+def _opened(context: ServiceContext, names: tuple[str, str], draft: str, size: int) -> DraftSource:
     """The bytes of an upload; of the object that its draft has become, it takes a while."""
 
     def stored(start: int) -> bytes:
