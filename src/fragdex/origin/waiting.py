@@ -91,7 +91,7 @@ class Directives:
             raise ValueError(f"_HLS_part: expected at most {following}, found {self.part}")
         if self.part is None:
             return self.segment < complete
-        # a part after the last one of its segment is the first one of the next (RFC 8216bis, 6.2.5.2)
+        # a part after the last of its segment is the first of the next (RFC 8216bis, 6.2.5.2)
         return (self.segment, self.part) <= package.last_part(name)
 
 
