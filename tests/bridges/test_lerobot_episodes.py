@@ -208,6 +208,9 @@ def test_a_kill_at_the_last_moment_leaves_the_set_and_no_new_one(tmp_path):
         (f"videos/{CAMERA}/from_timestamp", 1e300, "has no pictures for the 12 rows"),
         (f"videos/{CAMERA}/from_timestamp", -9.0, "has no pictures for the 12 rows"),
         (f"videos/{CAMERA}/from_timestamp", 0.52, "two episodes have the same pictures"),
+        (f"videos/{CAMERA}/file_index", None, "no video_path that names a file"),
+        ("stats/action/mean", None, "no statistics of action"),
+        ("stats/action/max", [1.0, 2.0, 3.0], "no statistics of action"),
     ],
 )
 def test_numbers_that_lie_are_refused(tmp_path, column, value, said):

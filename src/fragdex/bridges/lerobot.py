@@ -150,13 +150,22 @@ class EpisodeFiles:
         """The file of rows that has those of an episode."""
         one = self.episodes[number]
         place = {"chunk_index": one["data/chunk_index"], "file_index": one["data/file_index"]}
-        return str(self.info["data_path"].format(**place))
+        return self._name("data_path", **place)
 
     def video_name(self, number: int, key: str) -> str:
         """The video in which an episode is."""
         one = self.episodes[number]
         place = {name: one[f"videos/{key}/{name}"] for name in ("chunk_index", "file_index")}
-        return str(self.info["video_path"].format(video_key=key, **place))
+        return self._name("video_path", video_key=key, **place)
+
+    def _name(self, template: str, **place: Any) -> str:
+        try:
+            return str(self.info[template].format(**place))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise DamagedIndex(
+                f"meta/info.json of {self._root} has no {template} that names a file",
+                found=place,
+            ) from error
 
     def address(self, name: str) -> str:
         """A name of the set as it is opened.

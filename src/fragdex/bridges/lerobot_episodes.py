@@ -176,7 +176,7 @@ class _Edit:
             table = self.files.table(name, ["episode_index", "task_index"])
             used |= {*_ints(_chosen(table, own), "task_index").tolist()}
         tasks = sorted(used)
-        if tasks[0] < 0 or tasks[-1] >= len(self.files.tasks):
+        if tasks and not 0 <= tasks[0] <= tasks[-1] < len(self.files.tasks):
             raise DamagedIndex(f"a row names task {tasks[-1]}: there are {len(self.files.tasks)}")
         for name in sorted(names):
             table = _chosen(self.files.table(name), names[name])
@@ -266,6 +266,7 @@ class _Edit:
         cut = ClipRequest(-inf, inf, removed=removed, smart=self.smart and bool(left))
         view, clip = clip_view(index, source, cut)
         self.encoded += clip.encoded
+        self.findings += [f"{name}: {one}" for one in view.findings]
         self._write(name, view.chunks(source=source))
         with open_source(self.place.address(name)) as output:
             after = index_source(output, exact=True)
@@ -274,7 +275,7 @@ class _Edit:
             for number in own:
                 first = pictures[number][0]
                 before = sum(min(stop, first) - start for start, stop in spans if start < first)
-                # as far from its picture as it was, if it was
+                # times that are a little off their pictures stay so
                 apart = begins[number] - float(times[first])
                 begin = int(now.ticks[before]) / now.timescale + (abs(apart) > _ROUNDING) * apart
                 self._pictures(name, number, now, begin, before)
@@ -334,9 +335,7 @@ class _Edit:
                     statistics.setdefault(feature, {}).setdefault(what, []).extend(values)
         whole = {name: of for name, of in statistics.items() if {*_STATISTICS} <= of.keys()}
         if whole:
-            self._write_json(
-                "meta/stats.json", {name: _aggregated(of) for name, of in whole.items()}
-            )
+            self._write_json("meta/stats.json", dict(map(_aggregated, whole.items())))
 
     def _other_files(self) -> Iterator[str]:
         """A sentence on files of a folder that are not of the form, and not copied."""
@@ -446,14 +445,24 @@ def _with_columns(table: Any, columns: dict[str, Any]) -> Any:
     return table
 
 
-def _aggregated(statistics: dict[str, list[Any]]) -> dict[str, Any]:
-    """Statistics of a feature over all episodes, from those of each.
+def _aggregated(feature: tuple[str, dict[str, list[Any]]]) -> tuple[str, dict[str, Any]]:
+    """The name of a feature, and its statistics over all episodes, from those of each.
+
+    Raises:
+        DamagedIndex: they are not numbers, or of several shapes.
 
     >>> one = {"min": [[0.0], [1.0]], "max": [[2.0], [5.0]], "mean": [[1.0], [4.0]]}
-    >>> made = _aggregated(one | {"std": [[0.0], [0.0]], "count": [[1], [2]]})
+    >>> _, made = _aggregated(("action", one | {"std": [[0.0], [0.0]], "count": [[1], [2]]}))
     >>> made["mean"], made["count"], made["max"]
     ([3.0], [3], [5.0])
     """
+    try:
+        return feature[0], _over_all(feature[1])
+    except (TypeError, ValueError) as error:
+        raise DamagedIndex(f"meta/episodes has no statistics of {feature[0]}: {error}") from error
+
+
+def _over_all(statistics: dict[str, list[Any]]) -> dict[str, Any]:
     known = {name: np.array(values) for name, values in statistics.items()}
     mean, count = known["mean"], known["count"]
     weight = count.reshape(count.shape + (1,) * (mean.ndim - count.ndim))
