@@ -167,6 +167,14 @@ Track = Annotated[
         show_default=False,
     ),
 ]
+Smart = Annotated[
+    bool,
+    typer.Option(
+        "--smart",
+        help="Re-encode the pictures next to the cuts, so that exactly what is named is shown, or"
+        " gone, and no picture is hidden (AVC, HEVC, AV1, VP9).",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line.")]
 Output = Annotated[
     str | None,

@@ -39,14 +39,7 @@ def remove(
         str | None, options.placed("Write there: a file, a folder, or - for stdout.")
     ] = None,
     tracks: options.Tracks = None,
-    smart: Annotated[
-        bool,
-        typer.Option(
-            "--smart",
-            help="Re-encode the pictures that need removed ones, so that only the spans go"
-            " (AVC, HEVC, AV1, VP9).",
-        ),
-    ] = False,
+    smart: options.Smart = False,
     episodes: Annotated[
         str | None,
         typer.Option(

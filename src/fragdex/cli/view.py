@@ -341,14 +341,7 @@ def extract(
             "--fragmented", help="Make a fragmented file; it starts at a sync sample before T0."
         ),
     ] = False,
-    smart: Annotated[
-        bool,
-        typer.Option(
-            "--smart",
-            help="Re-encode the pictures next to the cuts, so that no picture is hidden"
-            " (AVC, HEVC, AV1, VP9).",
-        ),
-    ] = False,
+    smart: options.Smart = False,
     proof: _ProofPath = None,
     json: options.Json = False,
     jobs: options.Jobs = 1,
