@@ -1,7 +1,7 @@
 """Conversations with a known truth, made of voices that take turns; and the diarization error.
 
-Voices are those of `recorded`, of Debian's telephone prompts in other languages and of flite. None
-of it is kept with fragdex.
+Voices are those of `recorded`, of Debian's telephone prompts in several languages and of flite.
+None of it is kept with fragdex.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ Turn = tuple[int, int, str]
 """Milliseconds [start, end) in which somebody speaks, and who."""
 
 _PROMPTS = {
-    "Allison": ("en", "en_US_f_Allison"),
-    "June": ("fr", "fr_CA_f_June"),
-    "Carlo": ("it", "it_IT_m_Carlo"),
-    "Irina": ("ru", "ru_RU_f_IvrvoiceRU"),
+    "Allison": ("core-sounds-en-g722", "en_US_f_Allison", "g722"),
+    "June": ("core-sounds-fr-g722", "fr_CA_f_June", "g722"),
+    "Carlo": ("core-sounds-it-g722", "it_IT_m_Carlo", "g722"),
+    "Irina": ("core-sounds-ru-g722", "ru_RU_f_IvrvoiceRU", "g722"),
+    "Armelle": ("prompt-fr-armelle", "sounds/fr", "gsm"),
+    "Menardi": ("prompt-it-menardi-wav", "it_IT_f_Menardi", "wav"),
+    "Colombia": ("prompt-es-co", "sounds/es", "gsm"),
 }
-_FLITE = ("rms", "slt", "awb")
-VOICES = ("Dickens", "Allison", "Carlo", "Austen", "rms", "June", "slt", "Irina", "awb")
+_FLITE = ("rms", "slt", "awb", "kal16")
 _STEP = 10
 """Milliseconds in which errors are counted."""
 _LEVEL = 2500.0
@@ -98,16 +100,16 @@ def _recordings(data: Path, voice: str) -> list[Sound]:
     return [sound for sound, _ in read(data)]
 
 
-def _prompts(data: Path, language: str, name: str) -> list[Sound]:
+def _prompts(data: Path, package: str, name: str, form: str) -> list[Sound]:
     folder = data / "prompts"
     if not next(folder.rglob(name), None):
-        package = f"asterisk-core-sounds-{language}-g722"
+        package = f"asterisk-{package}"
         subprocess.run(["apt-get", "download", package], cwd=data, check=True, capture_output=True)
         for file in data.glob(f"{package}_*.deb"):
             subprocess.run(["dpkg-deb", "-x", file, folder], check=True)
     home = next(folder.rglob(name))
-    files = sorted(path for path in home.glob("*.g722"))
-    return [recorded._decoded(path, "g722") for path in files[::3]]
+    files = sorted(home.glob(f"*.{form}"))
+    return [recorded._decoded(path, form) for path in files[::3]]
 
 
 def _flite(data: Path, voice: str) -> list[Sound]:

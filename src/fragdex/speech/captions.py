@@ -367,7 +367,7 @@ def as_document(words: Sequence[Word], layout: CaptionLayout = USUAL) -> dict[st
 
 
 def as_json(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
-    """`as_document` of the whole; also language, text, speakers, what is missing and doubted."""
+    """`as_document` of the whole; also language, text, speakers, and spans to beware of."""
     document = {
         "language": transcript.language,
         "text": spoken(_shown(transcript.words, layout)),
@@ -375,6 +375,7 @@ def as_json(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
         "speakers": [{"id": one, "name": transcript.names.get(one)} for one in transcript.speakers],
         "missing": spans_in_seconds(transcript.missing),
         "doubted": spans_in_seconds(transcript.doubted),
+        "unattributed": spans_in_seconds(transcript.unattributed),
     }
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 

@@ -118,7 +118,7 @@ def threshold(probes: Sequence[Ints]) -> float:
     return round(float(low + 0.25 * (high - low)), 3)
 
 
-def _runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+def runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     """[start, stop) of each run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate(([0], flags.astype(np.int8), [0]))))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
@@ -147,7 +147,7 @@ def cut_near(read: ReadFrames, border: int, reach: int, quiet: float, first: int
         if high - low < PAUSE:
             return Cut(last, PAUSE)  # that is all there is of the track
         levels = _levels(read, low, high)
-        pauses = _runs(levels < quiet)
+        pauses = runs(levels < quiet)
         best: tuple[int, int, int] | None = None
         for start, stop in pauses:
             # A pause that continues outside of the window is longer than it looks: nobody knows
@@ -203,7 +203,7 @@ def utterances(read: ReadFrames, low: int, high: int, quiet: float) -> list[tupl
     count = len(levels)
     pauses = [
         (start, stop)
-        for start, stop in _runs(levels < quiet)
+        for start, stop in runs(levels < quiet)
         if stop - start >= PAUSE or start == 0 or stop == count
     ]
     if not pauses or pauses[0][0] > 0:

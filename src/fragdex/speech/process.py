@@ -23,6 +23,7 @@ from fragdex.sandbox.child import Answer, ChildProcess, Failures, ParentSource, 
 from fragdex.sandbox.processes import memory_of_one
 from fragdex.sandbox.walls import Walls
 from fragdex.speech.acoustics import model_folder
+from fragdex.speech.diarization import Diarizer, Turn, matched
 from fragdex.speech.engines import (
     ENGINES,
     Engine,
@@ -34,7 +35,6 @@ from fragdex.speech.engines import (
     validate_vocabulary,
 )
 from fragdex.speech.plan import TranscriptionPlan
-from fragdex.speech.speakers import Diarizer, Turn, matched
 from fragdex.speech.words import SliceTranscript
 
 STALL_SECONDS: Final = 900.0

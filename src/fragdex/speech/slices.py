@@ -34,9 +34,9 @@ from fragdex.speech.cutting import (
     threshold,
     utterances,
 )
+from fragdex.speech.diarization import Diarizer, Turn
 from fragdex.speech.engines import Engine
 from fragdex.speech.plan import STRETCH, TranscriptionPlan, plan_of, probes_of, spans_of
-from fragdex.speech.speakers import Diarizer, Turn
 from fragdex.speech.words import SliceTranscript, SpanNote, Word
 
 _BLOCK: Final = 3

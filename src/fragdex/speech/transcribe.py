@@ -14,10 +14,12 @@ from typing import Any, Final, TypeVar
 import fragdex
 from fragdex import Index, Source, open_source
 from fragdex.errors import Unavailable, Unprocessable
+from fragdex.speech.diarization import Turn
 from fragdex.speech.engines import EngineChoice
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.process import SpeechProcess
-from fragdex.speech.speakers import Turn, diarization_model, numbered, with_speakers
+from fragdex.speech.speakers import numbered, with_speakers
+from fragdex.speech.voices import ensure_voices
 from fragdex.speech.words import SliceTranscript, Transcript, merged
 
 __all__ = ["transcribe"]
@@ -71,7 +73,7 @@ def transcribe(
         UndecodableMedia: nothing of the track could be decoded.
     """
     if speakers:
-        diarization_model()  # what is missing is said before anything is heard
+        ensure_voices()  # what is missing is said before anything is heard
     with ExitStack() as stack:
         opened = source if isinstance(source, Source) else stack.enter_context(open_source(source))
         known = fragdex.index(opened) if index is None else index
@@ -97,7 +99,7 @@ def transcribe(
                 on_stretch(len(stretches), len(plan.stretches))
             turns = children.matched_turns(stretches)
             words = with_speakers(transcript.words, numbered(turns, transcript.words))
-            transcript = replace(transcript, words=tuple(words))
+            transcript = replace(transcript, words=tuple(words), attributed=True)
     return replace(transcript, engine=children.engine)
 
 
@@ -129,7 +131,10 @@ class _Children:
         return self.attempt(partial(SpeechProcess.transcribe_slice, plan=plan, number=number))
 
     def speaker_turns(self, plan: TranscriptionPlan, number: int) -> list[Turn]:
-        """Who speaks when in a stretch; nobody where its sound breaks what tells them apart."""
+        """Who speaks when in a stretch; nobody where its sound breaks what tells them apart.
+
+        Its words are `Transcript.unattributed` then.
+        """
         try:
             return self.attempt(partial(SpeechProcess.speaker_turns, plan=plan, number=number))
         except Unprocessable:

@@ -47,10 +47,11 @@ class Word(NamedTuple):
 
 
 class SpanNote(NamedTuple):
-    """A span of a transcript that could not be heard, or whose words are doubted, and the reason.
+    """A span of a transcript that was not heard, or whose words are doubted or nobody's, and why.
 
     Attributes:
-        reason: damaged, encrypted, missing from the file; or why its words were probably not said.
+        reason: damaged, encrypted, missing from the file; why its words were probably not said; or
+            that nobody knows who says them.
     """
 
     start_ms: int
@@ -113,6 +114,7 @@ class Transcript:
         language: ISO 639-1, or None where nobody knows.
         engine: what heard it, for people.
         names: of speakers, by S1, S2 …; those without a name are left out.
+        attributed: whether somebody has asked who says the words, and it was looked for.
     """
 
     words: tuple[Word, ...]
@@ -120,6 +122,7 @@ class Transcript:
     language: str | None = None
     engine: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
+    attributed: bool = False
 
     @property
     def speakers(self) -> list[str]:
@@ -143,14 +146,29 @@ class Transcript:
         >>> Transcript(words, language="en").doubted[0][:2]
         (0, 300)
         """
+        return self._spans([word.doubted for word in self.words], self._doubt)
+
+    @property
+    def unattributed(self) -> tuple[SpanNote, ...]:
+        """Spans whose words have no speaker though somebody has asked, in order of time.
+
+        >>> words = Word("a", 0, 90, speaker="S1"), Word("b", 100, 300), Word("c", 400, 900)
+        >>> Transcript(words, attributed=True).unattributed[0][:2], Transcript(words).unattributed
+        ((100, 900), ())
+        """
+        nobodys = [self.attributed and word.speaker is None for word in self.words]
+        return self._spans(nobodys, "no voice was found here")
+
+    def _spans(self, chosen: Sequence[bool], reason: str) -> tuple[SpanNote, ...]:
+        """One for chosen words in a row."""
         spans: list[SpanNote] = []
-        is_open = False
-        for word in self.words:
-            if word.doubted and is_open:
+        before = False
+        for word, is_chosen in zip(self.words, chosen, strict=True):
+            if is_chosen and before:
                 spans[-1] = spans[-1]._replace(end_ms=word.end_ms)
-            elif word.doubted:
-                spans.append(SpanNote(word.start_ms, word.end_ms, self._doubt))
-            is_open = word.doubted
+            elif is_chosen:
+                spans.append(SpanNote(word.start_ms, word.end_ms, reason))
+            before = is_chosen
         return tuple(spans)
 
     @property

@@ -16,13 +16,13 @@ from fragdex.client.exchange import Request, get_bytes, segment
 __all__ = [
     "BegunTranscription", "Copy", "DoubtedSpan", "FileTranscription", "FragmentWords", "Gap",
     "HeardTrack", "MissingSpan", "Segment", "Speaker", "TranscriptionList", "TranscriptionRecord",
-    "WholeTranscription", "WordSegment", "cancel_transcription", "copy_transcription",
-    "create_transcription", "delete_transcription", "download_transcription_json",
-    "download_transcription_mp4", "download_transcription_srt", "download_transcription_vtt",
-    "get_file_transcription", "get_isobmff_file_transcription", "get_transcription",
-    "get_transcription_fragment", "get_transcription_progress", "head_transcription_json",
-    "head_transcription_mp4", "head_transcription_srt", "head_transcription_vtt",
-    "list_transcriptions", "transcribe_file", "transcribe_isobmff_file",
+    "UnattributedSpan", "WholeTranscription", "WordSegment", "cancel_transcription",
+    "copy_transcription", "create_transcription", "delete_transcription",
+    "download_transcription_json", "download_transcription_mp4", "download_transcription_srt",
+    "download_transcription_vtt", "get_file_transcription", "get_isobmff_file_transcription",
+    "get_transcription", "get_transcription_fragment", "get_transcription_progress",
+    "head_transcription_json", "head_transcription_mp4", "head_transcription_srt",
+    "head_transcription_vtt", "list_transcriptions", "transcribe_file", "transcribe_isobmff_file",
     "update_transcription_speakers",
 ]
 # fmt: on
@@ -87,6 +87,14 @@ class Speaker(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None
 
 
+class UnattributedSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """A span whose words have no speaker, in seconds."""
+
+    end: float
+    reason: str
+    start: float
+
+
 class WordSegment(msgspec.Struct, frozen=True, kw_only=True):
     """A word."""
 
@@ -137,20 +145,6 @@ class FileTranscription(msgspec.Struct, frozen=True, kw_only=True):
     work_slice_ms: int
 
 
-class WholeTranscription(msgspec.Struct, frozen=True, kw_only=True):
-    """A complete transcription as one document."""
-
-    doubted: tuple[DoubtedSpan, ...]
-    """Spans whose words were probably not said."""
-    language: str | None
-    missing: tuple[MissingSpan, ...]
-    segments: tuple[Segment, ...]
-    speakers: tuple[Speaker, ...]
-    """None if not requested."""
-    text: str
-    word_segments: tuple[WordSegment, ...]
-
-
 class TranscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What is, or was, heard in a track."""
 
@@ -189,6 +183,22 @@ class TranscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     words: int | None
     """Null until it is complete."""
     work_slice_ms: int
+
+
+class WholeTranscription(msgspec.Struct, frozen=True, kw_only=True):
+    """A complete transcription as one document."""
+
+    doubted: tuple[DoubtedSpan, ...]
+    """Spans whose words were probably not said."""
+    language: str | None
+    missing: tuple[MissingSpan, ...]
+    segments: tuple[Segment, ...]
+    speakers: tuple[Speaker, ...]
+    """None if not requested."""
+    text: str
+    unattributed: tuple[UnattributedSpan, ...]
+    """Spans whose words have no speaker; none if speakers were not requested."""
+    word_segments: tuple[WordSegment, ...]
 
 
 class TranscriptionList(msgspec.Struct, frozen=True, kw_only=True):

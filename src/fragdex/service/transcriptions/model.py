@@ -275,6 +275,14 @@ class DoubtedSpan(ApiModel):
     reason: str
 
 
+class UnattributedSpan(ApiModel):
+    """A span whose words have no speaker, in seconds."""
+
+    start: float
+    end: float
+    reason: str
+
+
 class WholeTranscription(FragmentWords):
     """A complete transcription as one document."""
 
@@ -283,3 +291,6 @@ class WholeTranscription(FragmentWords):
     speakers: list[Speaker] = Field(description="none if not requested")
     missing: list[MissingSpan]
     doubted: list[DoubtedSpan] = Field(description="spans whose words were probably not said")
+    unattributed: list[UnattributedSpan] = Field(
+        description="spans whose words have no speaker; none if speakers were not requested"
+    )

@@ -119,8 +119,12 @@ def transcript_of(connection: Connection, row: Row[Any]) -> Transcript:
     speakers = speakers_of(connection, [row.id]).get(row.id)
     if speakers is None:
         return transcript
-    words = with_speakers(transcript.words, turns_of(speakers))
-    return replace(transcript, words=tuple(words), names=dict(speakers.names))
+    return replace(
+        transcript,
+        words=tuple(with_speakers(transcript.words, turns_of(speakers))),
+        names=dict(speakers.names),
+        attributed=speakers.turns is not None,
+    )
 
 
 def vocabulary_of(row: Row[Any]) -> list[str]:

@@ -56,10 +56,12 @@ from fragdex.service.transcriptions.records import (
     vocabulary_of,
 )
 from fragdex.speech.captions import MADE, PLACES, Pieces, cues_of, marked, pieces_of_copy
+from fragdex.speech.diarization import Turn
 from fragdex.speech.engines import BUILT_IN, required_package
 from fragdex.speech.plan import TranscriptionPlan
 from fragdex.speech.process import EngineFacts, SpeechProcess
-from fragdex.speech.speakers import Turn, diarization_model, numbered, with_speakers
+from fragdex.speech.speakers import numbered, with_speakers
+from fragdex.speech.voices import ensure_voices
 from fragdex.speech.words import SliceTranscript, SpanNote, merged
 
 # The engines of this process: each a process of its own that stays for the next slice.
@@ -200,7 +202,7 @@ def _run(context: ServiceContext, job: Job) -> None:
         with context.database.read() as connection:
             speakers = speakers_of(connection, [row.id]).get(row.id)
         if speakers is not None:
-            diarization_model()  # what is missing is said before anything is heard
+            ensure_voices()  # what is missing is said before anything is heard
         begun = time.monotonic()
         plan = _plan(context, job, row) if row.plan is None else TranscriptionPlan.of_json(row.plan)
         seconds = {"plan": time.monotonic() - begun}
