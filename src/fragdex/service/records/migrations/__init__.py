@@ -22,7 +22,7 @@ from fragdex.service.records.tables import PREFIX, metadata, rates, schema
 
 VERSION_TABLE = f"{PREFIX}version"
 
-COMPATIBLE_SINCE = "0022"
+COMPATIBLE_SINCE = "0023"
 """The oldest version whose processes may run on the tables of this one: that before it."""
 
 # Of the transaction-long lock that keeps two processes from upgrading PostgreSQL at once.
