@@ -39,8 +39,8 @@ function answer(index, { ask, track, seconds, sample, start, stop, period }) {
   }
   if (ask === "sample") {
     const frames = index.frames({ track: index.tracks[track], hidden: true });
-    if (!(sample < frames._offset.length)) return null;
-    const of = (name) => frames[`_${name}`][sample];
+    if (!(sample < frames._rows.offset.length)) return null;
+    const of = (name) => frames._rows[name][sample];
     const names = ["offset", "size", "dts", "cts", "duration"];
     return { ...Object.fromEntries(names.map((name) => [name, of(name)])), sync: Boolean(of("sync")) };
   }

@@ -186,8 +186,9 @@ def fidx_tracks(data):
 
 def test_boxes_that_are_content_are_those_of_the_library():
     text = MAKER.with_name("fragments.js").read_text()
-    block = re.search(r"STRUCTURE = new Set\(\[(.*?)\]\)", text, re.DOTALL)
-    names = set(re.findall(r'"([^"]{4})"', block[1]))
+    block = re.search(r"STRUCTURE = new Set\(\[(.*?)\]\);", text, re.DOTALL)
+    names = {name for words in re.findall(r'"([^"]+)"', block[1]) for name in words.split(" ")}
+    names = {name for name in names if len(name) == 4}
     users = re.findall(r'"([0-9a-f]{32})"', text)
     from fragdex.boxes.tree import TREE
 

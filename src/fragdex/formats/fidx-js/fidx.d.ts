@@ -66,3 +66,7 @@ export class Frames {
 
 /** The checksum of RFC 1952; `before`: that of what stands in front. */
 export function crc32(bytes: Uint8Array, before?: number): number;
+/** The columns of each table of a `.fidx`, in order, and their types: `<i8`, `<u4` or `|b1`. */
+export const TABLES: Record<"fragments" | "sync" | "samples" | "groups", Record<string, string>>;
+/** How many elements at the start of a sorted array pass. */
+export function after<T>(array: ArrayLike<T>, passes: (element: T) => boolean): number;

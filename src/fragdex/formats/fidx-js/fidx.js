@@ -55,8 +55,7 @@ export class FrameIndex {
       const plain = JSON.parse(new TextDecoder().decode(text));
       this.source = plain.source;
       this._periods = plain.periods;
-      checkMembers(plain);
-      checkPlaces(this._periods, size - first);
+      checkPlain(plain, size - first);
     } catch (error) {
       if (error instanceof FrameIndexError) throw error;
       throw new FrameIndexError(`the JSON part of the .fidx is damaged (${error.message})`);
@@ -138,7 +137,11 @@ export class FrameIndex {
     return new Frames(this, found, order, hidden);
   }
 
-  /** A column of a table of a track as an array of numbers. */
+  /** Columns of a table of a track, by name: arrays of numbers. */
+  _table(track, table, names = Object.keys(TABLES[table])) {
+    return Object.fromEntries(names.map((name) => [name, this._column(track, table, name)]));
+  }
+
   _column(track, table, name) {
     const places = track._parts.track.tables[table];
     const entry = places?.columns.find((one) => one[0] === name);
@@ -146,10 +149,6 @@ export class FrameIndex {
     const [, type, offset] = entry;
     const { buffer, first } = this._columns;
     const start = first + offset;
-    const size = places.rows * ITEM_SIZES[type];
-    if (!(offset >= 0 && start + size <= buffer.byteLength) || offset % 64) {
-      throw new FrameIndexError(`the column ${table}.${name} is outside of the .fidx`);
-    }
     if (type === "|b1") return new Uint8Array(buffer, start, places.rows);
     if (type === "<u4") return new Uint32Array(buffer, start, places.rows);
     return Float64Array.from(new BigInt64Array(buffer, start, places.rows), whole);
@@ -160,12 +159,10 @@ export class FrameIndex {
 class Tables {
   constructor(index, track) {
     this._track = track;
-    const columns = (table, names) =>
-      Object.fromEntries(names.map((name) => [name, index._column(track, table, name)]));
-    this.fragments = columns("fragments", [
+    this.fragments = index._table(track, "fragments", [
       "offset", "size", "moof_offset", "cts_min", "cts_end", "sample_start", "sample_count",
     ]);
-    this._sync = columns("sync", Object.keys(TABLES.sync));
+    this._sync = index._table(track, "sync");
     checkTables(this.fragments, this._sync, track._parts.track.tables.samples?.rows);
     const { cts_min, cts_end, sample_count } = this.fragments;
     this._end = cts_end.reduce((end, one, row) => (sample_count[row] ? Math.max(end, one) : end), UNKNOWN);
@@ -301,63 +298,51 @@ const MEMBERS = {
   },
 };
 
-function need(what, kind, object) {
-  const wrong = isPlain(object)
-    ? Object.entries(MEMBERS[kind]).find(([name, is]) => !is(object[name]))?.[0]
-    : "all of it";
-  if (wrong) throw new FrameIndexError(`the JSON part of the .fidx is damaged: ${what} (${wrong})`);
+function needs(right, what) {
+  if (!right) throw new FrameIndexError(`the .fidx is damaged: ${what}`);
 }
 
-/** Refuses a JSON part whose members are of another type, or out of their bounds. */
-function checkMembers({ source, periods }) {
-  const needs = (right, what) => {
-    if (!right) throw new FrameIndexError(`the JSON part of the .fidx is damaged: ${what}`);
-  };
-  need("source", "source", source);
+function needsMembers(kind, object, what) {
+  needs(isPlain(object), what);
+  for (const [name, is] of Object.entries(MEMBERS[kind])) needs(is(object[name]), `${name} of ${what}`);
+}
+
+/** Refuses a JSON part whose members are of another type or out of bounds, and columns outside of the file. */
+function checkPlain({ source, periods }, space) {
+  needsMembers("source", source, "the source");
   needs(Array.isArray(periods) && periods.every(isPlain), "periods");
-  for (const [number, { init, movie, tracks }] of periods.entries()) {
-    needs(periods[number].number === number, `the number of period ${number}`);
-    needs(orNone((list) => Array.isArray(list) && list.every(isRange))(init), `init of period ${number}`);
-    need(`movie of period ${number}`, "movie", movie);
-    needs(Array.isArray(movie.tracks), `the tracks of the movie of period ${number}`);
-    for (const info of movie.tracks) need("a track of a movie", "info", info);
-    needs(Array.isArray(tracks) && tracks.every(isPlain), `the tracks of period ${number}`);
-    for (const { info, shift, tables } of tracks) {
-      if (isPlain(info)) need("a track", "info", info);
-      else needs(isCount(info) && info < movie.tracks.length, "the info of a track");
-      const [over, under] = Array.isArray(shift) && shift.length === 2 ? shift : [];
-      needs(Number.isSafeInteger(over) && isSmall(under) && under > 0, "the shift of a track");
-      needs(isPlain(tables), "the tables of a track");
-    }
-  }
-}
-
-/** Refuses tables whose columns are missing, of another type, or outside of the file. */
-function checkPlaces(periods, space) {
   let left = space;
-  for (const [number, { movie, tracks }] of periods.entries()) {
-    for (const { info, tables } of tracks) {
-      const record = typeof info === "object" ? info : movie.tracks[info];
-      let fits = periods[number].number === number && record?.timescale >= 0;
+  for (const [number, { number: own, init, movie, tracks }] of periods.entries()) {
+    const of = `of period ${number}`;
+    needs(own === number, `the number ${of}`);
+    needs(orNone((list) => Array.isArray(list) && list.every(isRange))(init), `init ${of}`);
+    needsMembers("movie", movie, `the movie ${of}`);
+    needs(Array.isArray(movie.tracks) && Array.isArray(tracks) && tracks.every(isPlain), `the tracks ${of}`);
+    for (const info of movie.tracks) needsMembers("info", info, `a track ${of}`);
+    for (const { info, shift, tables } of tracks) {
+      if (isPlain(info)) needsMembers("info", info, `a track ${of}`);
+      else needs(isCount(info) && info < movie.tracks.length, `info of a track ${of}`);
+      const [over, under] = Array.isArray(shift) && shift.length === 2 ? shift : [];
+      needs(Number.isSafeInteger(over) && isSmall(under) && under > 0, `the shift of a track ${of}`);
+      needs(isPlain(tables), `the tables of a track ${of}`);
       for (const [table, names] of Object.entries(TABLES)) {
-        const { rows = -1, columns = [] } = tables[table] ?? OPTIONAL[table] ?? {};
-        fits &&= Number.isSafeInteger(rows) && rows >= 0;
+        const { rows, columns = [] } = tables[table] ?? OPTIONAL[table] ?? {};
+        needs(isCount(rows), `the rows of ${table}`);
         for (const [name, type] of Object.entries(tables[table] ? names : {})) {
           const entries = columns.filter((one) => one[0] === name);
           const [, found, offset] = entries[0] ?? [];
           const bytes = rows * ITEM_SIZES[type];
-          fits &&= entries.length === 1 && found === type && Number.isSafeInteger(offset);
-          fits &&= offset >= 0 && offset % 64 === 0 && offset + bytes <= space;
-          left -= bytes;
+          const fits = isCount(offset) && offset % 64 === 0 && offset + bytes <= space && (left -= bytes) >= 0;
+          needs(entries.length === 1 && found === type && fits, `the place of the column ${table}.${name}`);
         }
       }
-      if (!fits || left < 0) throw new FrameIndexError("the tables of the .fidx lead outside of it");
     }
   }
 }
 
 const numbers = (...names) => Object.fromEntries(names.map((name) => [name, "<i8"]));
-const TABLES = {
+/** The columns of each table, in the order of docs/index-format.md, and their types. */
+export const TABLES = {
   fragments: {
     ...numbers("offset", "size", "moof_offset", "data_start", "data_stop", "dts", "duration"),
     ...numbers("cts_min", "cts_end", "sample_start", "sample_count", "sync"), flags: "<u4",
@@ -381,9 +366,8 @@ function checkBounds(table, columns) {
   for (const [name, values] of Object.entries(columns)) {
     const [isNullable, isSigned] = [NULLABLE[table].includes(name), SIGNED.includes(name)];
     const isWrong = (value) => (value === UNKNOWN ? !isNullable : value < 0 && !isSigned);
-    if (values.some(isWrong) || (TABLES[table][name] === "|b1" && values.some((byte) => byte > 1))) {
-      throw new FrameIndexError(`the .fidx has numbers that no file has (column ${table}.${name})`);
-    }
+    const isFlag = TABLES[table][name] === "|b1";
+    needs(!values.some((value) => isWrong(value) || (isFlag && value > 1)), `no file has the numbers of ${table}.${name}`);
   }
 }
 
@@ -391,46 +375,32 @@ function checkBounds(table, columns) {
 function checkTables(fragments, sync, sampleRows) {
   checkBounds("fragments", fragments);
   checkBounds("sync", sync);
-  const needs = (right, rule) => {
-    if (!right) throw new FrameIndexError(`the tables of the .fidx contradict this: ${rule}`);
-  };
   const { sample_start: starts, sample_count: counts } = fragments;
   const isNumbered = !starts.includes(UNKNOWN) && !counts.includes(UNKNOWN);
   const total = isNumbered && starts.length ? exact(starts.at(-1) + counts.at(-1)) : 0;
   needs(
     !isNumbered || starts.every((one, row) => one === (row ? starts[row - 1] + counts[row - 1] : 0)),
-    "sample numbers count the samples before",
+    "sample numbers do not count the samples before",
   );
   needs(
     sampleRows === undefined || (isNumbered && total === sampleRows),
-    "the samples are as many as the fragments say",
+    "there are more or fewer samples than the fragments say",
   );
   let syncs = 0;
-  for (let run = 0; run < sync.cts.length; run++) {
-    const [count, sample, row] = [sync.count[run], sync.sample[run], sync.fragment[run]];
-    needs(row < starts.length, "sync samples are in rows of the fragment table");
-    needs(count >= 1, "each run has a sync sample");
-    needs(!run || sync.cts[run] >= sync.cts[run - 1], "runs are in order of time");
-    const several = count > 1;
-    exact(sync.cts[run] + sync.step[run] * (count - 1));
-    if (sync.dts[run] !== UNKNOWN) exact(sync.dts[run] + sync.step[run] * (count - 1));
-    needs(
-      !several || (isNumbered && sample !== UNKNOWN && sync.sample_step[run] >= 1),
-      "runs of several sync samples say which samples they are",
-    );
-    if (sample !== UNKNOWN && starts[row] !== UNKNOWN && counts[row] !== UNKNOWN) {
-      needs(
-        sample >= starts[row] && sample - starts[row] < counts[row],
-        "sync samples are samples of their fragments",
-      );
-    }
-    needs(
-      !isNumbered || sample === UNKNOWN || sample + sync.sample_step[run] * (count - 1) < total,
-      "runs of sync samples end inside the track",
-    );
+  sync.cts.forEach((cts, run) => {
+    const [count, sample, row, step] = ["count", "sample", "fragment", "sample_step"].map((name) => sync[name][run]);
+    const [isKnown, span] = [sample !== UNKNOWN, sync.step[run] * (count - 1)];
+    exact(cts + span);
+    if (sync.dts[run] !== UNKNOWN) exact(sync.dts[run] + span);
+    const isInside = sample >= starts[row] && sample - starts[row] < counts[row];
+    const isPlaced = !isKnown || isInside || starts[row] === UNKNOWN || counts[row] === UNKNOWN;
+    const isInOrder = count >= 1 && (!run || cts >= sync.cts[run - 1]);
+    const isSaid = count === 1 || (isNumbered && isKnown && step >= 1);
+    const ends = !isNumbered || !isKnown || sample + step * (count - 1) < total;
+    needs(row < starts.length && isInOrder && isSaid && isPlaced && ends, `row ${run} of the sync samples`);
     syncs += count;
-  }
-  needs(!isNumbered || syncs <= total, "there are no more sync samples than samples");
+  });
+  needs(!isNumbered || syncs <= total, "there are more sync samples than samples");
 }
 
 /** The frames of a track, numbered from 0. Made by `FrameIndex.frames`. */
@@ -447,37 +417,26 @@ export class Frames {
 
   constructor(index, track, order, hidden) {
     this.track = track;
-    const column = (name) => index._column(track, "samples", name);
-    this._offset = column("offset");
-    this._size = column("size");
-    this._dts = column("dts");
-    this._cts = column("cts");
-    this._duration = column("duration");
-    this._sync = column("sync");
-    checkBounds("samples", {
-      offset: this._offset, size: this._size, dts: this._dts, cts: this._cts,
-      duration: this._duration, sync: this._sync,
-    });
+    const columns = index._table(track, "samples");
+    checkBounds("samples", columns);
+    this._rows = columns;
     const { info, track: plain, period } = track._parts;
     const [numerator, denominator] = plain.shift.map(BigInt);
     const scale = whole(denominator);
     const end = index.source.size ?? Infinity;
     const flags = index._column(track, "fragments", "flags");
-    const cts = this._cts;
+    const { offset, size, cts, duration, sync } = columns;
     const within = hidden
       ? Array.from(cts, () => true)
-      : inEdits(info, period.movie.timescale, plain.shift, flags, cts, this._duration);
+      : inEdits(info, period.movie.timescale, plain.shift, flags, cts, duration);
     const shown = [];
     for (let n = 0; n < cts.length; n++) {
-      const there = this._size[n] > 0 && this._offset[n] >= 0;
-      if (there && this._offset[n] + this._size[n] <= end && within[n]) {
-        shown.push(n);
-      }
+      if (size[n] > 0 && offset[n] + size[n] <= end && within[n]) shown.push(n);
     }
     const byTime = shown.toSorted((a, b) => cts[a] - cts[b] || a - b);
     const last = byTime.at(-1);
     const until = byTime.map((sample, place) =>
-      place + 1 < byTime.length ? cts[byTime[place + 1]] : cts[last] + Math.max(this._duration[last], 1),
+      place + 1 < byTime.length ? cts[byTime[place + 1]] : cts[last] + Math.max(duration[last], 1),
     );
     const decode = order === "decode";
     const places = byTime.map((_, place) => place);
@@ -491,7 +450,7 @@ export class Frames {
     this._numbers = new Array(places.length);
     places.forEach((place, number) => (this._numbers[place] = number));
     this._syncs = [];
-    for (let n = 0; n < cts.length; n++) if (this._sync[n]) this._syncs.push(n);
+    sync.forEach((is, n) => is && this._syncs.push(n));
   }
 
   /** When a frame is shown, in seconds. */
@@ -506,7 +465,7 @@ export class Frames {
 
   /** Whether a frame is a sync sample. */
   sync(number) {
-    return Boolean(this._sync[this.samples[this._checked(number)]]);
+    return this.sample(this.samples[this._checked(number)]).sync;
   }
 
   /** The frame that is shown at a time in seconds: before the first that one, after the end the last. */
@@ -514,14 +473,14 @@ export class Frames {
     if (!this.length) throw new RangeError("there are no frames");
     if (Number.isNaN(seconds)) throw new RangeError("the time is not a number");
     const ticks = mediaTicks(this.track, seconds);
-    const place = after(this._byTime, (sample) => this._cts[sample] <= ticks) - 1;
+    const place = after(this._byTime, (sample) => this._rows.cts[sample] <= ticks) - 1;
     return this._numbers[Math.max(place, 0)];
   }
 
   /** The bytes of a frame in the video: `start` inclusive, `stop` exclusive. */
   range(number) {
-    const sample = this.samples[this._checked(number)];
-    return { start: this._offset[sample], stop: this._offset[sample] + this._size[sample] };
+    const { start, stop } = this.sample(this.samples[this._checked(number)]);
+    return { start, stop };
   }
 
   /**
@@ -539,9 +498,10 @@ export class Frames {
 
   /** A sample by its number in decode order: `sample`, `start`, `stop`, `sync`, `cts` and `dts`. */
   sample(number) {
-    const start = this._offset[number];
-    const at = { sample: number, start, stop: start + this._size[number], sync: Boolean(this._sync[number]) };
-    return { ...at, cts: this._cts[number], dts: this._dts[number] };
+    const { offset, size, dts, cts, sync } = this._rows;
+    const start = offset[number];
+    const stop = start + size[number];
+    return { sample: number, start, stop, sync: Boolean(sync[number]), cts: cts[number], dts: dts[number] };
   }
 
   /**
@@ -565,11 +525,11 @@ export class Frames {
   }
 
   _startOf(sample) {
-    const syncs = this._syncs;
+    const [syncs, { cts }] = [this._syncs, this._rows];
     let place = after(syncs, (sync) => sync <= sample) - 1;
     // A leading picture may refer to the group before the sync sample that it follows.
-    while (place > 0 && this._cts[sample] < this._cts[syncs[place]]) place--;
-    return place < 0 || this._cts[sample] < this._cts[syncs[place]] ? 0 : syncs[place];
+    while (place > 0 && cts[sample] < cts[syncs[place]]) place--;
+    return place < 0 || cts[sample] < cts[syncs[place]] ? 0 : syncs[place];
   }
 }
 
@@ -635,7 +595,7 @@ function inEdits(info, movieTimescale, shift, flags, cts, durations) {
 }
 
 /** How many elements at the start of a sorted array pass. */
-function after(array, passes) {
+export function after(array, passes) {
   let [low, high] = [0, array.length];
   while (low < high) {
     const middle = (low + high) >> 1;

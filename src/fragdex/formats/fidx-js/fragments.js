@@ -1,8 +1,9 @@
 /** Fragments: what moofs say, where their samples lie (8.8.7, 8.8.8) and when they play (8.8.12). */
 import { Box, IndexingError } from "./boxes.js";
+import { after } from "./fidx.js";
 import { groupBoxes } from "./groups.js";
-import { FRAGMENT_COLUMNS, OUTSIDE, UNKNOWN, emptyFragments } from "./progressive.js";
-import { emptySync } from "./sync.js";
+import { OUTSIDE, UNKNOWN, emptyFragments } from "./progressive.js";
+import { emptySync, holding, push } from "./sync.js";
 
 const [REPAIRED, NO_TFDT, DECLARED_BASE] = [2, 4, 64];
 const [BASE, FROM_MOOF, IS_EMPTY, NON_SYNC] = [1, 0x20000, 0x10000, 0x10000];
@@ -13,36 +14,13 @@ const [MOST_ALONE, MOST_WITH_MEDIA] = [2 ** 18, 2 ** 22];
 const TFXD = "6d1d9b0542d544e680e2141daff757b2";
 /** Boxes that say nothing that a copy must keep; the last three by PIFF: tfxd, tfrf and senc. */
 export const STRUCTURE = new Set([
-  "----", "co64", "cslg", "ctts", "dinf", "dref", "edts", "elst", "free", "gmhd", "iinf", "ilst", "imda", "keys",
-  "ludt", "mdat", "mdia", "meco", "mehd", "mfhd", "mfra", "mfro", "minf", "moof", "moov", "mvex", "pdin", "proj",
-  "rinf", "schi", "senc", "sidx", "sinf", "skip", "ssix", "stbl", "stco", "strd", "strk", "stsc", "stsd", "stss",
-  "stsz", "stts", "styp", "stz2", "sv3d", "tapt", "tfdt", "tfhd", "tfra", "tmcd", "traf", "trak", "tref", "trex",
-  "trgr", "trun", "udta", "vttc", "wave", "wide",
-  TFXD, "d4807ef2ca3946958e5426cb9e46a79f", "a2394f525a9b4f14a2446c427c648df4",
+  ..."---- co64 cslg ctts dinf dref edts elst free gmhd iinf ilst imda keys ludt mdat mdia meco mehd mfhd".split(" "),
+  ..."mfra mfro minf moof moov mvex pdin proj rinf schi senc sidx sinf skip ssix stbl stco strd strk stsc".split(" "),
+  ..."stsd stss stsz stts styp stz2 sv3d tapt tfdt tfhd tfra tmcd traf trak tref trex trgr trun udta vttc".split(" "),
+  "wave", "wide", TFXD, "d4807ef2ca3946958e5426cb9e46a79f", "a2394f525a9b4f14a2446c427c648df4",
 ]);
 
 const hexOf = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-
-/** A list of 32-bit numbers that grows, four bytes each. */
-class Numbers {
-  constructor(Kind) {
-    this._room = new Kind(1024);
-    this.length = 0;
-  }
-
-  push(value) {
-    if (this.length === this._room.length) {
-      const room = new this._room.constructor(2 * this.length);
-      room.set(this._room);
-      this._room = room;
-    }
-    this._room[this.length++] = value;
-  }
-
-  at(place) {
-    return this._room[place];
-  }
-}
 
 /** What the moofs of a file say. */
 export class Fragments {
@@ -55,10 +33,6 @@ export class Fragments {
     [this._defaults, this._kept] = [defaults, kept];
     // Samples that have no bytes in a moof, besides those that have.
     this._alone = MOST_ALONE + Math.min(size, MOST_WITH_MEDIA);
-    this._rows = {
-      size: new Numbers(Uint32Array), duration: new Numbers(Uint32Array),
-      offset: new Numbers(Int32Array), sync: new Numbers(Uint8Array),
-    };
   }
 
   /** Take the next moof, `offset` bytes into the file. */
@@ -92,8 +66,7 @@ export class Fragments {
     };
     const base = take(BASE, 8, UNKNOWN);
     const entry = take(2, 4, trex.entry);
-    const defaults = { duration: take(8, 4, trex.duration), size: take(16, 4, trex.size) };
-    defaults.flags = take(32, 4, trex.flags);
+    const defaults = { duration: take(8, 4, trex.duration), size: take(16, 4, trex.size), flags: take(32, 4, trex.flags), offset: 0 };
     const isEmpty = flags & IS_EMPTY;
     const found = {
       moof, track, flags, base, entry, gap: isEmpty ? defaults.duration : 0, origin: traf.origin + traf.start,
@@ -104,7 +77,10 @@ export class Fragments {
     return found;
   }
 
-  /** What a run adds up to, and its sync samples, from its start; points: index, dts, cts, step, count. */
+  /**
+   * What a run adds up to, its sync samples from its start (points: index, dts, cts, step, count), and
+   * where samples are kept `rows(visit)`, which reads them again: `visit(size, duration, offset, sync, row)`.
+   */
   _run(trun, defaults, isKept) {
     trun.version(1);
     const flags = trun.flags;
@@ -117,73 +93,51 @@ export class Fragments {
     const [offsetAt, firstAt] = [take(1), take(4)];
     const place = {};
     let stride = 0;
-    [["duration", 0x100], ["size", 0x200], ["flags", 0x400], ["offset", 0x800]].forEach(([name, mask]) => {
-      place[name] = flags & mask ? stride : -1;
-      stride += flags & mask ? 4 : 0;
+    ["duration", "size", "flags", "offset"].forEach((name, n) => {
+      if (flags & (0x100 << n)) [place[name], stride] = [stride, stride + 4];
     });
     if (count > (stride ? (trun.room - at) / stride : MOST_WITHOUT_ROWS)) {
       trun.refuse(`${count} samples do not fit into the box`);
     }
-    const run = {
-      count, dataOffset: offsetAt === undefined ? UNKNOWN : trun.i32(offsetAt),
-      size: 0, duration: 0, ctsMin: Infinity, ctsEnd: -Infinity, points: [], rows: this._rows.size.length,
+    const longest = (duration, row) => {
+      if (duration >= LONGEST) trun.refuse("a sample duration of 2^31 or more", row === undefined ? row : trun.start + at + row * stride);
     };
+    if (place.duration === undefined) longest(defaults.duration);
+    if (!stride && isKept && (this._alone -= count) < 0) trun.refuse("too many samples have no bytes here: leave them out");
     const isSync = (value) => !(value & NON_SYNC);
-    const firstSync = firstAt === undefined ? undefined : isSync(trun.u32(firstAt));
-    const restSync = isSync(defaults.flags);
-    if (place.duration < 0 && defaults.duration >= LONGEST) trun.refuse("a sample duration of 2^31 or more");
-    if (!stride) {
-      if (isKept && (this._alone -= count) < 0) trun.refuse("too many samples have no bytes here: leave them out");
-      return this._evenRun(run, defaults, firstSync ?? restSync, restSync, isKept);
+    const rest = isSync(defaults.flags);
+    const first = firstAt === undefined ? rest : isSync(trun.u32(firstAt));
+    const rows = (visit) => {
+      for (let row = 0, from = at; row < count; row++, from += stride) {
+        const value = (name) => (place[name] === undefined ? defaults[name] : trun.u32(from + place[name]));
+        const sync = row || firstAt === undefined ? isSync(value("flags")) : first;
+        visit(value("size"), value("duration"), value("offset") | 0, sync, row);
+      }
+    };
+    const run = {
+      count, dataOffset: offsetAt === undefined ? UNKNOWN : trun.i32(offsetAt), rows: isKept ? rows : undefined,
+      size: 0, duration: 0, ctsMin: Infinity, ctsEnd: -Infinity, points: [],
+    };
+    if (!stride && count) {
+      const duration = defaults.duration * count;
+      const points = evenPoints(count, defaults.duration, first, rest);
+      return { ...run, size: defaults.size * count, duration, ctsMin: 0, ctsEnd: duration, points };
     }
-    for (let row = 0; row < count; row++, at += stride) {
-      const duration = place.duration < 0 ? defaults.duration : trun.u32(at + place.duration);
-      const size = place.size < 0 ? defaults.size : trun.u32(at + place.size);
-      const offset = place.offset < 0 ? 0 : trun.i32(at + place.offset);
-      const sync =
-        row === 0 && firstSync !== undefined
-          ? firstSync
-          : place.flags < 0 ? restSync : isSync(trun.u32(at + place.flags));
-      if (duration >= LONGEST) trun.refuse("a sample duration of 2^31 or more", trun.start + at);
+    rows((size, duration, offset, sync, row) => {
+      longest(duration, row);
       const cts = run.duration + offset;
       if (sync) run.points.push([row, run.duration, cts, 0, 1]);
       run.ctsMin = Math.min(run.ctsMin, cts);
       run.ctsEnd = Math.max(run.ctsEnd, cts + duration);
       run.duration += duration;
       run.size += size;
-      if (isKept) this._keep(size, duration, offset, sync);
-    }
-    if (place.duration < 0 && place.offset < 0) {
+    });
+    if (place.duration === undefined && place.offset === undefined) {
       // Evenly spaced: without flags of their own, or all of them sync, they are one row.
-      if (place.flags < 0) run.points = evenPoints(count, defaults.duration, firstSync ?? restSync, restSync);
+      if (place.flags === undefined) run.points = evenPoints(count, defaults.duration, first, rest);
       else if (run.points.length === count) run.points = evenPoints(count, defaults.duration, true, true);
     }
     return run;
-  }
-
-  _evenRun(run, { duration, size }, first, rest, isKept) {
-    const { count } = run;
-    if (!count) return run;
-    for (let row = 0; isKept && row < count; row++) this._keep(size, duration, 0, row ? rest : first);
-    const sums = { size: size * count, duration: duration * count, ctsMin: 0, ctsEnd: duration * count };
-    return { ...run, ...sums, points: evenPoints(count, duration, first, rest) };
-  }
-
-  _keep(size, duration, offset, sync) {
-    this._rows.size.push(size);
-    this._rows.duration.push(duration);
-    this._rows.offset.push(offset);
-    this._rows.sync.push(sync ? 1 : 0);
-  }
-
-  /** Samples of a run, one after the other, as `eachSample` of sample tables gives them. */
-  eachSample({ run, start, dts }, write) {
-    const { size, duration, offset, sync } = this._rows;
-    for (let row = run.rows; row < run.rows + run.count; row++) {
-      write(start, size.at(row), dts, dts + offset.at(row), duration.at(row), sync.at(row) === 1);
-      start += size.at(row);
-      dts += duration.at(row);
-    }
   }
 }
 
@@ -239,17 +193,6 @@ export function layOut({ offset, size, type }) {
   return layout;
 }
 
-/** How many of some rising numbers are at most, or with `below` less than, a value. */
-function count(rising, value, below = false) {
-  let [low, high] = [0, rising.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (below ? rising[middle] < value : rising[middle] <= value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 /** Gives each traf the base `from`, and each run its place after that, by the rule (8.8.7.1). */
 export function placeByRule(trafs, layout) {
   let [before, end] = [undefined, 0];
@@ -273,7 +216,7 @@ export function place(trafs, layout) {
     traf.runs.every(({ relative, size }) => {
       if (!size) return true;
       const start = from + relative;
-      const mdat = count(layout.mdatStart, start) - 1;
+      const mdat = holding(layout.mdatStart, start);
       if (mdat < 0 || start + size > layout.mdatStop[mdat]) return false;
       const isOwn = mdat >= layout.ownFirst[traf.moof] && mdat <= layout.ownLast[traf.moof];
       return isOwn || all || (!own && traf.base !== UNKNOWN);
@@ -319,17 +262,17 @@ export function trackTables(trafs, layout, state) {
     }
     if (dataStart !== UNKNOWN && (dataStart < offset || dataStop > stop)) {
       // As far as the mdats that the samples lie in, wherever they are.
-      const first = count(layout.mdatStart, dataStart) - 1;
-      const last = count(layout.mdatStart, dataStop, true) - 1;
+      const first = holding(layout.mdatStart, dataStart);
+      const last = after(layout.mdatStart, (one) => one < dataStop) - 1;
       if (first >= 0 && last >= 0 && dataStart < layout.mdatStop[first] && dataStop <= layout.mdatStop[last]) {
         offset = Math.min(offset, layout.mdatStart[first] - MDAT_HEADER);
         stop = Math.max(stop, layout.mdatStop[last]);
       }
     }
-    [
-      offset, stop - offset, layout.moof[row.moof], dataStart, dataStop, row.dts, row.duration,
+    push(
+      fragments,      offset, stop - offset, layout.moof[row.moof], dataStart, dataStop, row.dts, row.duration,
       row.ctsMin ?? row.dts, row.ctsEnd ?? row.dts, row.sampleStart, row.count, row.sync, row.flags,
-    ].forEach((value, at) => fragments[FRAGMENT_COLUMNS[at]].push(value));
+    );
   };
   const least = (a, b) => (a === undefined || a === UNKNOWN ? b : Math.min(a, b));
   const most = (a, b) => (a === undefined || a === UNKNOWN ? b : Math.max(a, b));
@@ -359,13 +302,7 @@ export function trackTables(trafs, layout, state) {
       }
       for (const [index, pointDts, cts, step, many] of run.points) {
         if (row.sync < 0) row.sync = samples + index - row.sampleStart;
-        sync.cts.push(dts + cts);
-        sync.dts.push(dts + pointDts);
-        sync.step.push(step);
-        sync.count.push(many);
-        sync.sample.push(samples + index);
-        sync.sample_step.push(1);
-        sync.fragment.push(row.number);
+        push(sync, dts + cts, dts + pointDts, step, many, samples + index, 1, row.number);
       }
       dts += run.duration;
       samples += run.count;

@@ -9,14 +9,14 @@
  * library does, it refuses: IndexingError says what and where. No dependency, no build step.
  */
 import { IndexingError } from "./boxes.js";
-import { crc32 } from "./fidx.js";
+import { TABLES, crc32 } from "./fidx.js";
 import { Fragments, STRUCTURE, layOut, place, placeByRule, trackTables } from "./fragments.js";
 import { fragmentGroups, movieGroups } from "./groups.js";
 import { readMoov } from "./moov.js";
 import { UNKNOWN, VIRTUAL, eachSample, emptyFragments, readSampleTables, virtualFragments } from "./progressive.js";
 import { endOf, scan } from "./scan.js";
 import { openSource } from "./sources.js";
-import { emptySync, joinedSync } from "./sync.js";
+import { emptySync, emptyTable, joinedSync, push } from "./sync.js";
 
 export { IndexingError } from "./boxes.js";
 export { openSource } from "./sources.js";
@@ -100,7 +100,7 @@ function assemble(moov, fragments, passed) {
   });
   const tracks = moov.tracks.map((track, number) => {
     const mine = byTrack.get(track.info.id);
-    const made = tablesOf(track, mine, virtual[number], layout, fragments);
+    const made = tablesOf(track, mine, virtual[number], layout);
     mark(made.fragments, odd, fragments.saysMore);
     made.shift = settledShift(track.info, moov.timescale, made);
     return made;
@@ -129,7 +129,7 @@ function wantsData(trafs, layout) {
   return runs.some(([size, start]) => size > 0 && start >= layout.moof.at(-1));
 }
 
-function tablesOf({ info, entries, stbl, refuseElsewhere }, trafs, virtual, layout, moofs) {
+function tablesOf({ info, entries, stbl, refuseElsewhere }, trafs, virtual, layout) {
   if (trafs.length) {
     refuseElsewhere();
     if (entries > 1) throw new IndexingError(`fragments of a track with ${entries} sample entries`, "moof/traf", trafs[0].origin);
@@ -154,7 +154,12 @@ function tablesOf({ info, entries, stbl, refuseElsewhere }, trafs, virtual, layo
     info, fragments, sync, groups, samples, virtual,
     eachSample(write) {
       if (virtual) eachSample(virtual.tables, 0, virtual.tables.count, write);
-      for (const one of own.runs) moofs.eachSample(one, write);
+      for (let { run, start, dts } of own.runs) {
+        run.rows((size, duration, offset, isSync) => {
+          write(start, size, dts, dts + offset, duration, isSync);
+          [start, dts] = [start + size, dts + duration];
+        });
+      }
     },
   };
 }
@@ -263,36 +268,28 @@ function joined(ranges) {
 }
 
 function tablesIn(columns, track, withSamples) {
-  const table = (rows, names, types = {}) => ({
-    rows: rows[names[0]].length,
-    columns: names.map((name) => columns.add(name, types[name] ?? "<i8", rows[name])),
+  const table = (name, rows) => ({
+    rows: Object.values(rows)[0].length,
+    columns: Object.entries(TABLES[name]).map(([column, type]) => columns.add(column, type, rows[column])),
   });
-  const found = {
-    fragments: table(track.fragments, Object.keys(track.fragments), { flags: "<u4" }),
-    sync: table(track.sync, Object.keys(track.sync)),
-  };
+  const found = { fragments: table("fragments", track.fragments), sync: table("sync", track.sync) };
   if (withSamples) {
     if (track.samples > MOST_SAMPLES) throw new IndexingError(`${track.samples} samples of track ${track.info.id} are too many: leave them out`);
-    const rows = { sync: new Uint8Array(track.samples) };
-    const names = ["offset", "size", "dts", "cts", "duration"];
-    for (const name of names) rows[name] = new Float64Array(track.samples);
+    const rows = Object.fromEntries(Object.keys(TABLES.samples).map((name) => [name, new Float64Array(track.samples)]));
+    const list = Object.values(rows);
     let row = 0;
-    track.eachSample((offset, size, dts, cts, duration, sync) => {
-      [rows.offset[row], rows.size[row], rows.dts[row]] = [offset, size, dts];
-      [rows.cts[row], rows.duration[row], rows.sync[row]] = [cts, duration, sync ? 1 : 0];
+    track.eachSample((...values) => {
+      list.forEach((column, at) => (column[row] = values[at]));
       row++;
     });
-    found.samples = table(rows, [...names, "sync"], { sync: "|b1" });
+    found.samples = table("samples", rows);
   }
   if (track.groups.length) {
-    const rows = { grouping_type: [], sample_start: [], sample_count: [], value: [] };
-    for (const [type, start, count, value] of track.groups) {
-      rows.grouping_type.push(Array.from(type).reduce((sum, letter) => sum * 256 + letter.charCodeAt(0), 0));
-      rows.sample_start.push(start);
-      rows.sample_count.push(count);
-      rows.value.push(value);
+    const rows = emptyTable("groups");
+    for (const [type, ...rest] of track.groups) {
+      push(rows, Array.from(type).reduce((sum, letter) => sum * 256 + letter.charCodeAt(0), 0), ...rest.slice(0, 3));
     }
-    found.groups = table(rows, Object.keys(rows), { grouping_type: "<u4" });
+    found.groups = table("groups", rows);
   }
   return found;
 }
@@ -306,9 +303,10 @@ class Columns {
 
   /** The entry of a column of numbers; null stands for what is not known. */
   add(name, type, values) {
-    let bytes = values;
+    let bytes;
     if (type === "<u4") bytes = Uint32Array.from(values);
-    else if (type === "<i8") {
+    else if (type === "|b1") bytes = Uint8Array.from(values);
+    else {
       const view = new DataView((bytes = new Uint8Array(8 * values.length)).buffer);
       for (let row = 0; row < values.length; row++) this._write(view, 8 * row, values[row], name);
     }

@@ -1,16 +1,12 @@
 /** Progressive files: sample tables, and virtual fragments from one sync sample to the next. */
-import { holding, joinedSync } from "./sync.js";
+import { emptyTable, holding, joinedSync, push } from "./sync.js";
 
 const MANY = 2 ** 16; // samples of one size from which on their number is held against the file's size
 const MOST_FRAGMENTS = 2 ** 17;
 const LEAST_FRAGMENTS = 16;
 const LONGEST = 2 ** 31;
 
-export const FRAGMENT_COLUMNS = [
-  "offset", "size", "moof_offset", "data_start", "data_stop", "dts", "duration", "cts_min", "cts_end",
-  "sample_start", "sample_count", "sync", "flags",
-];
-export const emptyFragments = () => Object.fromEntries(FRAGMENT_COLUMNS.map((name) => [name, []]));
+export const emptyFragments = () => emptyTable("fragments");
 export const UNKNOWN = null; // an element of a column that says nothing
 export const VIRTUAL = 1;
 export const OUTSIDE = 8;
@@ -213,10 +209,10 @@ export function virtualFragments(tables, timescale, fileEnd, sharing) {
     }
     const flags = VIRTUAL | (dataStop > fileEnd ? OUTSIDE : 0);
     const firstSync = sync && row === 0 && sync[0] !== 0 ? -1 : 0;
-    [
-      dataStart, dataStop - dataStart, UNKNOWN, dataStart, dataStop, begun, dts - begun, ctsMin, ctsEnd,
+    push(
+      fragments, dataStart, dataStop - dataStart, UNKNOWN, dataStart, dataStop, begun, dts - begun, ctsMin, ctsEnd,
       start, stop - start, firstSync, flags,
-    ].forEach((value, at) => fragments[FRAGMENT_COLUMNS[at]].push(value));
+    );
   });
   return { fragments, sync: syncOf(tables, fragments) };
 }

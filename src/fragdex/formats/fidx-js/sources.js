@@ -62,33 +62,30 @@ class Remote {
     if (start >= stop) return new Uint8Array(0);
     this.requests++;
     const response = await this._ask(`${start}-${stop - 1}`);
-    const refuse = async (why) => {
+    const refuse = (why) => {
       drop(response);
       throw new IndexingError(`${this.name}: ${why}`, undefined, start);
     };
-    if (isCoded(response)) await refuse("the server codes what it sends, so that ranges of it mean nothing");
+    if (isCoded(response)) refuse("the server codes what it sends, so that ranges of it mean nothing");
     const [, first, last, total] =
       /^bytes (?:(\d+)-(\d+)|\*)\/(\d+)$/.exec(response.headers.get("Content-Range") ?? "") ?? [];
     if (response.status === 416 && total !== undefined && Number(total) <= start) {
       drop(response);
-      await this._same(total, response, refuse);
+      this._same(total, response, refuse);
       return new Uint8Array(0);
     }
-    if (response.status === 200 && start === 0) {
+    if (response.status === 200) {
       // A file no larger than what was asked may come whole.
       const length = response.headers.get("Content-Length");
-      if (length === null || Number(length) > stop) {
-        await refuse("the server does not answer ranges");
-      }
-      await this._same(length, response, refuse);
+      if (start || length === null || Number(length) > stop) refuse("the server does not answer ranges");
+      this._same(length, response, refuse);
       return this._body(response, this.size, refuse);
     }
-    if (response.status === 200) await refuse("the server does not answer ranges");
-    if (response.status !== 206) await refuse(`HTTP status ${response.status}`);
+    if (response.status !== 206) refuse(`HTTP status ${response.status}`);
     if (Number(first) !== start || !(last < stop) || Number(last) < start || !(Number(total) > last)) {
-      await refuse(`the answer is another range (${response.headers.get("Content-Range")})`);
+      refuse(`the answer is another range (${response.headers.get("Content-Range")})`);
     }
-    await this._same(total, response, refuse);
+    this._same(total, response, refuse);
     return this._body(response, last - start + 1, refuse, Math.min(stop, this.size) - start);
   }
 
@@ -142,19 +139,19 @@ class Remote {
   }
 
   /** Refuses an answer of another version of the file. */
-  async _same(total, response, refuse) {
+  _same(total, response, refuse) {
     const size = Number(total);
-    if (!Number.isSafeInteger(size)) await refuse("the size of the file cannot be counted here");
+    if (!Number.isSafeInteger(size)) refuse("the size of the file cannot be counted here");
     const etag = response.headers.get("ETag") ?? undefined;
     if (this.size !== undefined && (size !== this.size || etag !== this.etag)) {
-      await refuse("the file has changed while it was read");
+      refuse("the file has changed while it was read");
     }
     [this.size, this.etag] = [size, etag];
   }
 
   /** The body of an answer, which has so many bytes, and no more of it than that. */
   async _body(response, size, refuse, asked = size) {
-    if (size !== asked) await refuse(`${asked} bytes were requested, and ${size} came`);
+    if (size !== asked) refuse(`${asked} bytes were requested, and ${size} came`);
     const bytes = await bodyOf(response, size);
     const { length } = bytes;
     if (length < size) throw new IndexingError(`${this.name}: ${size} bytes were announced, ${length} came`);

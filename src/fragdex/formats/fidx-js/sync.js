@@ -1,13 +1,16 @@
 /** Sync samples as evenly spaced runs: few rows, exact times (docs/index-format.md, `sync`). */
 import { IndexingError } from "./boxes.js";
+import { TABLES, after } from "./fidx.js";
 
-const COLUMNS = ["cts", "dts", "step", "count", "sample", "sample_step", "fragment"];
+const COLUMNS = Object.keys(TABLES.sync);
 const MOST_OVERLAPPING = 2 ** 18;
 
-export const emptySync = () => Object.fromEntries(COLUMNS.map((name) => [name, []]));
+export const emptyTable = (name) => Object.fromEntries(Object.keys(TABLES[name]).map((column) => [column, []]));
+export const emptySync = () => emptyTable("sync");
 
-function push(table, ...values) {
-  COLUMNS.forEach((name, at) => table[name].push(values[at]));
+/** Adds a row, in the order of the columns. */
+export function push(table, ...values) {
+  Object.values(table).forEach((column, at) => column.push(values[at]));
 }
 
 /** The rows of some runs in order of time: joined where they continue each other. */
@@ -48,13 +51,7 @@ function oneByOne(table, sampleStart) {
 
 /** The row of the fragment that holds a sample. */
 export function holding(sampleStart, sample) {
-  let [low, high] = [0, sampleStart.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (sampleStart[middle] <= sample) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
+  return after(sampleStart, (start) => start <= sample) - 1;
 }
 
 /** Joins single samples that are evenly spaced in time and number. */
