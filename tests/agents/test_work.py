@@ -24,7 +24,7 @@ def worker(tmp_path):
 
 def children(worker):
     pids = []
-    worker.idle.each(lambda child: pids.append((child.key[0][0], child.process.pid)))
+    worker.idle.each(lambda child: pids.append((child.key[0][0], child.pid)))
     return dict(pids)
 
 

@@ -17,7 +17,7 @@ from fragdex.agents.work import Report, Video
 from fragdex.decoding.audio import AudioReader
 from fragdex.decoding.sound_levels import measured
 from fragdex.errors import LimitExceeded, TrackNotFound
-from fragdex.packaging.subtitles import SAMPLE_BYTES, captions_of, cues_of_sample
+from fragdex.packaging.subtitles import CUES, SAMPLE_BYTES, captions_of, cues_of_sample
 
 MOST_TEXT: Final = 2000
 """Characters of a cue."""
@@ -26,7 +26,6 @@ MOST_CUES: Final = 200
 MOST_SECONDS: Final = 3600
 """Of sound that is measured for an answer."""
 _MOST_FILE: Final = 8 << 20
-_TEXTS: Final = ("wvtt", "tx3g")
 _RATE: Final = 48_000
 _WINDOW: Final = _RATE // 10
 _ROWS: Final = 60
@@ -44,12 +43,9 @@ class Line(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
-        plain = {
-            "start": round(self.start, 3),
-            "stop": round(self.stop, 3),
-            "text": self.text[:MOST_TEXT],
-        }
-        return plain if self.speaker is None else {**plain, "speaker": self.speaker[:100]}
+        speaker = {} if self.speaker is None else {"speaker": self.speaker[:100]}
+        start, stop = round(self.start, 3), round(self.stop, 3)
+        return {"start": start, "stop": stop, "text": self.text[:MOST_TEXT], **speaker}
 
 
 def line_of(start: float, stop: float, payload: str) -> Line:
@@ -89,15 +85,13 @@ def words(
     kinds: list[tuple[str, str | None, Any]] = [
         (f"track {one.id}", one.info.extended_language or one.info.language, one)
         for one in texts
-        if one.info.format in _TEXTS and not one.info.auxiliary
+        if one.info.format in CUES and not one.info.auxiliary
     ]
-    kinds += [(one.name, _language_in(one.name), one) for one in files]
+    kinds += [(one.name, language_in(one.name), one) for one in files]
     chosen = next((one for one in kinds if not language or _speaks(one[1], language)), None)
     others = [{"from": name, "language": spoken} for name, spoken, _ in kinds]
     answer = {"start": float(low), "stop": float(high), "captions": others}
-    unread = [
-        f"track {one.id} ({one.info.format})" for one in texts if one.info.format not in _TEXTS
-    ]
+    unread = [f"track {one.id} ({one.info.format})" for one in texts if one.info.format not in CUES]
     if unread:
         answer["not_read"] = unread
     if chosen is None:
@@ -111,7 +105,8 @@ def words(
     return {**answer, "from": name, "language": spoken, **page_of(lines, search)}
 
 
-def _language_in(name: str) -> str | None:
+def language_in(name: str) -> str | None:
+    """The language that the name of a caption file says: talk.en.vtt."""
     parts = name.rpartition("/")[2].split(".")
     return parts[-2] if len(parts) > 2 else None
 
@@ -128,12 +123,8 @@ def _of_track(track: Track, video: Video, low: Fraction, high: Fraction) -> Iter
     rows = np.flatnonzero(shown & (table.size > 2) & (table.size <= SAMPLE_BYTES))
     for at in range(0, len(rows), 1000):
         part = rows[at : at + 1000]
-        ranges = [
-            ByteRange.of(offset, size)
-            for offset, size in zip(
-                table.offset[part].tolist(), table.size[part].tolist(), strict=True
-            )
-        ]
+        places = zip(table.offset[part].tolist(), table.size[part].tolist(), strict=True)
+        ranges = [ByteRange.of(*place) for place in places]
         for row, data in zip(part.tolist(), video.source.read_many(ranges), strict=True):
             begin = track.presentation(int(table.cts[row])).fraction
             end = begin + Fraction(int(table.duration[row]), scale)

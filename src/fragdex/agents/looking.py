@@ -72,7 +72,10 @@ def span_of(
 def describe(videos: Sequence[Video], report: Report) -> dict[str, Any]:
     """Tracks, length, chapters and findings."""
     index = videos[0].index
-    findings = [str(one)[:MOST_TEXT] for one in index.findings]
+
+    def first(name: str, values: Sequence[Any], most: int) -> dict[str, Any]:
+        return {name: values[:most], f"more_{name}": max(0, len(values) - most)}
+
     chapters = [
         {"start": one.seconds, "title": one.title[:MOST_TEXT]}
         for period in index.periods
@@ -82,12 +85,9 @@ def describe(videos: Sequence[Video], report: Report) -> dict[str, Any]:
         "seconds": round(index.duration or 0.0, 3),
         "size": index.file.size,
         "complete": index.complete,
-        "tracks": [_track(track) for track in index.tracks[:MOST_TRACKS]],
-        "more_tracks": max(0, len(index.tracks) - MOST_TRACKS),
-        "chapters": chapters[:MOST_CHAPTERS],
-        "more_chapters": max(0, len(chapters) - MOST_CHAPTERS),
-        "findings": findings[:MOST_FINDINGS],
-        "more_findings": max(0, len(findings) - MOST_FINDINGS),
+        **first("tracks", [_track(track) for track in index.tracks], MOST_TRACKS),
+        **first("chapters", chapters, MOST_CHAPTERS),
+        **first("findings", [str(one)[:MOST_TEXT] for one in index.findings], MOST_FINDINGS),
     }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import fragdex
+from fragdex.agents.listening import language_in
 from fragdex.agents.looking import seconds_of
 from fragdex.agents.work import Report, Video
 from fragdex.errors import InvalidRequest
@@ -17,6 +18,8 @@ from fragdex.packaging.subtitles import captions_of
 
 RESULT: Final = "result-0"
 """The file that a job leaves; of several, each has its number."""
+_TRACK: Final = ("id", "kind", "codec", "samples", "proved", "seconds")
+"""Facts about a track of a repaired video."""
 
 
 def cut(videos: Sequence[Video], report: Report, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -64,9 +67,8 @@ def package(videos: Sequence[Video], report: Report, captions: int) -> dict[str,
     texts = []
     for file in videos[len(media) :]:
         data = b"".join(bytes(piece) for piece in file.source.pieces())
-        parts = file.name.rpartition("/")[2].split(".")
-        language = parts[-2] if len(parts) > 2 else None
-        texts.append(captions_of(data, f".{parts[-1].lower()}", language=language))
+        kind = f".{file.name.rpartition('.')[2].lower()}"
+        texts.append(captions_of(data, kind, language=language_in(file.name)))
     sources = [one.source for one in media]
     made = fragdex.package([one.index for one in media], source=sources, captions=texts)
     files = sorted(made)
@@ -97,11 +99,7 @@ def repair(videos: Sequence[Video], report: Report) -> dict[str, Any]:
     return {
         "size": mended.view.size, "lost_bytes": mended.lost,
         "tracks": [
-            {
-                "id": one.id, "kind": one.kind, "codec": one.codec, "samples": one.samples,
-                "proved": one.proved, "seconds": one.seconds,
-            }
-            for one in mended.tracks
+            {name: getattr(one, name) for name in _TRACK} for one in mended.tracks
         ],
         "findings": list(mended.findings)[:50],
     }  # fmt: skip

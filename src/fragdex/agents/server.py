@@ -48,8 +48,6 @@ Time = Annotated[str | float, Field(description="Seconds (73.4) or a clock (1:13
 Stop = Annotated[str | float | None, Field(description="Where to end; null: the end of the video.")]
 Video = Annotated[str, Field(description="A name that list_videos gives, or an allowed URL.")]
 Name = Annotated[str, Field(description="Of the new file or folder, without a folder before it.")]
-
-
 After = Annotated[str, Field(description="`next` of the page before.")]
 Times = Annotated[
     list[str | float] | None, Field(description="Give the frames of these times.", max_length=1000)
@@ -62,24 +60,13 @@ Width = Annotated[int | None, Field(description="Pixels of each picture.", ge=16
 Search = Annotated[str, Field(description="Only lines with this.", max_length=500)]
 Language = Annotated[str, Field(description="Such as en, where there are several.", max_length=35)]
 Transcribe = Annotated[bool, Field(description="Listen where there are no captions.")]
-Least = Annotated[
-    float,
-    Field(
-        description="Percent by which a cut changes a picture.",
-        gt=0,
-        le=100,
-    ),
-]
+Least = Annotated[float, Field(description="Percent that a cut changes.", gt=0, le=100)]
 Quiet = Annotated[float, Field(description="dBFS below which it is silent.", ge=-120, le=0)]
 Videos = Annotated[
-    list[str],
-    Field(description="Sizes or languages of one title.", min_length=1, max_length=16),
+    list[str], Field(description="Sizes or languages of one title.", min_length=1, max_length=16)
 ]
 Like = Annotated[str | None, Field(description="A good video of the same camera and settings.")]
-Page = Annotated[
-    str,
-    Field(description="An HTML file, such as site/card.html."),
-]
+Page = Annotated[str, Field(description="An HTML file, such as site/card.html.")]
 Seconds = Annotated[float | None, Field(description="null: what the page says.", gt=0, le=600)]
 Side = Annotated[int | None, Field(description="null: what the page says.", ge=2, le=3840)]
 Rate = Annotated[int, Field(description="Frames a second.", ge=1, le=60)]
@@ -119,9 +106,8 @@ def look(
     Frames are given by their times or numbers, 12 an answer; each picture has its time and number.
     """
     if times or frames:
-        return call.do(
-            "frames", [video], times=times or [], numbers=frames or [], width=width or 960
-        )
+        chosen: dict[str, Any] = {"times": times or [], "numbers": frames or []}
+        return call.do("frames", [video], width=width or 960, **chosen)
     return call.do("sheet", [video], start=start, stop=stop, pictures=pictures, width=width or 256)
 
 
@@ -182,9 +168,7 @@ def package_video(call: Call, videos: Videos, name: Name) -> dict[str, Any]:
     """Write HLS and DASH for players into a folder."""
     beside = call.allowed.captions(videos[0])
     with _claimed(call, name, is_folder=True) as place:
-        return _written(
-            call, place, "package", videos, beside=beside, captions=len(beside)
-        )  # fmt: skip
+        return _written(call, place, "package", videos, beside=beside, captions=len(beside))
 
 
 def repair_video(call: Call, video: Video, name: Name, like: Like = None) -> dict[str, Any]:
@@ -311,8 +295,7 @@ def _served(
     @functools.wraps(function)
     async def run(ctx: Context, **given: Any) -> Any:
         call = Call(worker)
-        results: list[Any] = []
-        failed: list[FragdexError] = []
+        made: Any = None
 
         async def tell() -> None:
             while True:
@@ -325,17 +308,15 @@ def _served(
             group.start_soon(tell)
             work = functools.partial(function, call, **given)
             try:
-                results.append(
-                    await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limit)
-                )
+                made = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limit)
             except FragdexError as error:
-                failed.append(error)
+                made = error
             finally:
                 call.cancelled.set()
             group.cancel_scope.cancel()
-        if failed:
-            raise refused(_sentence(failed[0])) from failed[0]
-        return give(results[0])
+        if isinstance(made, FragdexError):
+            raise refused(_sentence(made)) from made
+        return give(made)
 
     first, *own = inspect.signature(function, eval_str=True).parameters.values()
     parameters = [first.replace(name="ctx", annotation=Context), *own]

@@ -110,14 +110,14 @@ class Call:
             child = None if take else idle.take(lambda one: 1.0 if one.key == key else None)
             child = child or _Child(key)
             try:
-                answer = child.process.do(
+                answer = child.do(
                     "answer", check=self.check, answer=reads(*sources), work=job,
                     on_message=lambda message: self.report(message["progress"], message["what"]),
                     files=[n for n in (one.fileno() for one in sources) if n is not None],
                     videos=[_described(*one) for one in both], arguments=arguments,
                 )  # fmt: skip
                 if take:
-                    take(child.process.folder, answer)
+                    take(child.folder, answer)
             finally:
                 if take or not child.alive:
                     child.end()
@@ -131,22 +131,12 @@ class Call:
             return answer
 
 
-class _Child:
+class _Child(ChildProcess):
     """A process that has seen these files and no others."""
 
     def __init__(self, key: tuple[Any, ...]) -> None:
         self.key = key
-        walls = Walls(memory_of_one(), _LARGEST_FILE)
-        self.process = ChildProcess(f"{__package__}.work", walls, _FAILURES)
-
-    @property
-    def alive(self) -> bool:
-        """Whether it runs."""
-        return self.process.alive
-
-    def end(self) -> None:
-        """End it."""
-        self.process.end()
+        super().__init__(f"{__package__}.work", Walls(memory_of_one(), _LARGEST_FILE), _FAILURES)
 
 
 def _described(name: str, source: Source) -> dict[str, Any]:
