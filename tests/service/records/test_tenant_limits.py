@@ -358,3 +358,16 @@ def test_the_last_body_of_an_upload_of_no_length_counts_too(context):
         receive(context, tenant, "images", record, None, [bytes(1001)])
     assert used(context.database, tenant) == 0
     assert receive(context, tenant, "images", record, None, [bytes(1000)]).complete
+
+
+def test_bytes_that_the_quota_refuses_are_not_stored(context):
+    """An upload of no length reserves nothing: its draft holds no more than is counted."""
+    tenant = tenant_of(context.database, max_stored_bytes=1000)
+    records = [announce(context, tenant, None) for _ in range(3)]
+    for record in records:
+        send_unmeasured(context, tenant, record, 0, bytes(100))
+        for content_range in ("bytes 100-5099/*", None):
+            with pytest.raises(QuotaExceeded):
+                receive(context, tenant, "images", record, content_range, [bytes(5000)])
+    held = [path.stat().st_size for path in (context.store.root / "drafts").rglob("*")]
+    assert sum(held) == used(context.database, tenant) == 300

@@ -348,7 +348,7 @@ async def _receive(
             found=total,
         )  # fmt: skip
     limit = upload.limit if total is None else min(total, upload.limit)
-    if (content_length(request) or 0) > limit - offset:
+    if (content_length(request) or 0) > limit - offset >= 0:
         await drain(request.stream())
         raise TooLarge("the bytes pass the length of the upload", more={"limit": limit - offset})
     checksum = parse_checksum(request.headers.get("upload-checksum"))

@@ -26,6 +26,7 @@ from fragdex.errors import (
     FragdexError,
     InvalidRange,
     InvalidRequest,
+    QuotaExceeded,
     RecordNotFound,
     TooLarge,
     Unavailable,
@@ -399,7 +400,13 @@ class UploadSession:
         if self._appended > self._durable:
             with self.checking_the_lease():
                 durable = min(self._appended, self._draft.sync())
-            self._held_lease().write(next_byte=durable)
+            try:
+                self._held_lease().write(next_byte=durable)
+            except QuotaExceeded:
+                # nothing was reserved, and nothing counts what the draft has beyond the row
+                self._draft.append(self._durable, b"")
+                self._appended = self._durable
+                raise
             self._durable = durable
         self._synced = time.monotonic()
 
