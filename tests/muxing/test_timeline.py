@@ -216,6 +216,61 @@ def test_what_was_cut_is_joined_again(name):
             assert len(new) - len(np.unique(new.cts)) <= len(own) - len(np.unique(own))
 
 
+@pytest.mark.parametrize("name", ["negative-cts.mp4", "mpeg1-eac3.mp4", "faststart.mp4"])
+def test_clips_shorter_than_an_access_unit_are_joined_again(name):
+    """… which both neighbours of such a clip may have, too: each is there once, at its time."""
+    film = (FIXTURES / name).read_bytes()
+    data, index = clips_of(film, 0, 1)
+    for cut in (Fraction(1, 100), Fraction(14, 100), Fraction(28, 100)):
+        edges = [0, cut, cut + Fraction(1, 100), cut + Fraction(2, 100), Fraction(9, 10), 1]
+        again, parts = clips_of(film, *edges)
+        for track in parts.tracks:
+            if track.kind == "audio":
+                new, old = track.samples, index.track(track.id).samples
+                assert hashes(again, new) == hashes(data, old)
+                assert np.abs(np.diff(new.cts) - np.diff(old.cts)).max() < track.timescale // 200
+
+
+def test_a_file_of_sound_that_has_no_access_unit_of_its_own_is_named():
+    film = (FIXTURES / "aac.m4a").read_bytes()
+    index = fragdex.index(film, exact=True)
+    clips = [
+        fragdex.clip(index, a, b, source=film).read(source=film)
+        for a, b in ((0, 0.20), (0.20, 0.21), (0.21, 0.5))
+    ]
+    with pytest.raises(BuildError, match="file 2 .*shorter than an access unit"):
+        joined(clips)
+
+
+@pytest.mark.parametrize("name", ["frag-text", "frag-ttml", "text"])
+def test_texts_are_shown_with_the_pictures_of_their_own_file(name):
+    """… though they begin before these, or last longer."""
+    film = (FIXTURES / f"{name}.mp4").read_bytes()
+    view = joined([film, film])
+    index, source = fragdex.index(view.read(source=[film] * 2), exact=True), fragdex.index(film)
+
+    def shown(index, kind):
+        track = next(track for track in index.tracks if track.kind == kind)
+        ticks = track.samples.cts + round(track.shift)
+        return ticks / track.timescale, (ticks + track.samples.duration) / track.timescale
+
+    begins, ends = shown(source, "video")
+    begin, end = begins.min(), ends.max()
+    pictures, _ = shown(index, "video")
+    second = pictures[len(begins) :].min()
+    own, until = shown(source, "text")
+    texts, stops = shown(index, "text")
+    lasting = until > own
+    whole = lasting & (own >= begin) & (until <= end)
+    for at in (pictures.min(), second):
+        for first, last in zip(own[whole], until[whole], strict=True):
+            here = np.abs(texts - (first - begin + at)) < 0.0015
+            assert np.abs(stops[here] - (last - begin + at)).min() < 0.0015
+    assert (stops[texts < second - 0.0015] < second + 0.0015).all()
+    cut = ((until > end) | (own < begin))[lasting].any()
+    assert cut == any("outside of its pictures" in one for one in view.findings)
+
+
 def test_gaps_stay_or_close_by_choice():
     files = [movie(2, samples=25), movie(2, samples=25)]
 

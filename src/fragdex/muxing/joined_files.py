@@ -256,7 +256,11 @@ def segments_of(pieces: Sequence[Piece], starts: Starts, seconds: Fraction | Non
     """
     *early, last = pieces
     cut_off = (replace(p.plan, tracks=tuple(map(_without_rest, p.media))) for p in early)
-    pieces = [*(replace(p, plan=plan) for p, plan in zip(early, cut_off, strict=True)), last]
+    early = [replace(p, plan=plan) for p, plan in zip(early, cut_off, strict=True)]
+    pieces = [
+        _cut_off(piece, begins=n > 0, ends=starts is None and n < len(early))
+        for n, piece in enumerate([*early, last])
+    ]
     lanes = lanes_of(pieces)
     begins = _starts(pieces, starts)
     placed = [_Placed(lane, begins, starts is None, pieces) for lane in lanes]
@@ -269,6 +273,12 @@ def segments_of(pieces: Sequence[Piece], starts: Starts, seconds: Fraction | Non
                 f"{piece.name} has no {lead.first.kind}, and the other files have",
                 path="moov/trak",
                 advice="leave those tracks out (tracks=), or that file",
+            )
+        if piece.number not in placed[lanes.index(lead)].parts:
+            raise BuildError(
+                f"the sound of {piece.name} is shorter than an access unit, which the next file has"
+                " too",
+                advice="leave that file out",
             )
         here = [n for n, one in enumerate(placed) if piece.number in one.parts]
         parts = [placed[n].parts[piece.number] for n in here]
@@ -355,6 +365,34 @@ def _last_half(media: PlannedTrack) -> Fraction:
     return _seconds(media, 2 * int(media.presentation[-1]) + int(media.durations[-1])) / 2
 
 
+def _cut_off(piece: Piece, begins: bool, ends: bool) -> Piece:
+    """A piece with others beside it, of which texts end where its pictures do.
+
+    Args:
+        begins: texts begin with its pictures, too: another piece comes before it.
+        ends: another one follows right after it.
+    """
+    begin, stop = _span(piece)
+    tracks, left_out = [], list(piece.plan.left_out)
+    for media in piece.media:
+        track, scale = media.track, media.timescale
+        low, high = ceil(begin * scale) if begins else -FAR, int(stop * scale) if ends else FAR
+        ended = media.presentation + media.durations
+        within = np.flatnonzero((media.presentation < high) & (ended > low))
+        is_long = len(within) and (media.end > high or int(media.presentation[0]) < low)
+        if track.kind not in ("video", "audio") and is_long:
+            spans = f"from {float(begin):.3f} to {float(stop):.3f} s"
+            what = f"what track {track.id} ({track.kind}) has outside of its pictures, {spans},"
+            left_out.append(LeftOut(what, "other files are shown there"))
+            shown = media.presentation.clip(low)
+            lasts = ended.clip(max=high) - shown
+            media = media.timed(shown, (media.decode - media.media_time).clip(low), lasts)
+            media = media.rows(within, end=min(media.end, high))
+        tracks.append(media)
+    plan = replace(piece.plan, tracks=tuple(tracks), left_out=tuple(left_out))
+    return replace(piece, plan=plan)
+
+
 def _without_rest(media: PlannedTrack) -> PlannedTrack:
     """Sound without access units at the end of which less than half is heard."""
     if media.track.kind != "audio" or len(media) < 2:
@@ -395,9 +433,9 @@ class _Placed:
             media = _decoded(media, media.decode - (delay - _delay(media)))
             if hidden.any():
                 media = _squeezed(media, hidden, int(media.presentation[~hidden].min()))
+            before = self._without_same(before, media)
             if before is not None:
-                last = self._last(before)
-                before = self._without_same(before, media)
+                last = max(self.parts)
                 media, before = self._follow(before, media, pieces[number], pieces[last])
                 self.parts[last] = before
             self.parts[number] = before = media
@@ -412,7 +450,10 @@ class _Placed:
             self.bases.append(at)
             at += len(self.parts.get(piece.number, ()))
         parts = list(self.parts.values())
-        taken = {n: slice(p.start, p.start + len(self.parts[n])) for n, (_, _, p) in moved.items()}
+        taken = {
+            n: slice(moved[n][2].start, moved[n][2].start + len(one))
+            for n, one in self.parts.items()
+        }
         said = [_said(lane.members[n], pieces[n], part) for n, part in taken.items()]
         described = np.concatenate([lane.described[n][part] for n, part in taken.items()])
         self.joined = PlannedTrack(
@@ -426,9 +467,6 @@ class _Placed:
             subsamples=joined_subsamples([(len(one.samples), one.subsamples) for one in said]),
             end=max(one.end for one in parts),
         )
-
-    def _last(self, media: PlannedTrack) -> int:
-        return next(number for number, one in self.parts.items() if one is media)
 
     def _moved(self, media: PlannedTrack, at: Fraction) -> tuple[PlannedTrack, Any, slice]:
         """A piece's samples at their place: which pictures are hidden, and what is not cut.
@@ -471,12 +509,22 @@ class _Placed:
             moved = _squeezed(moved, over, int(moved.presentation[~over].max()))
         return moved, hidden[part], part
 
-    def _without_same(self, before: PlannedTrack, media: PlannedTrack) -> PlannedTrack:
-        """Sound without a last access unit that the next piece has too: both were cut within it."""
+    def _without_same(
+        self, before: PlannedTrack | None, media: PlannedTrack
+    ) -> PlannedTrack | None:
+        """Sound without a last access unit that the next piece has too: both were cut within it.
+
+        A piece of no other has no part; what is before it is returned then.
+        """
         first = int(media.presentation.min())
-        if self._track.kind != "audio" or len(before) < 2 or before.presentation[-1] < first:
+        if before is None or self._track.kind != "audio" or before.presentation[-1] < first:
             return before
-        return before.rows(slice(0, -1), end=int((before.presentation + before.durations)[-2]))
+        if len(before) > 1:
+            return before.rows(slice(0, -1), end=int((before.presentation + before.durations)[-2]))
+        if not self._closed:
+            return before
+        del self.parts[max(self.parts)]
+        return self._without_same(self.parts[max(self.parts)] if self.parts else None, media)
 
     def _follow(
         self, before: PlannedTrack, media: PlannedTrack, piece: Piece, last: Piece
