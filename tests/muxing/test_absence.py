@@ -118,6 +118,22 @@ def test_what_the_rest_of_the_source_has_too_is_no_trace(film):
     assert report.elsewhere
 
 
+@pytest.mark.parametrize("around", ["video", "text"])
+def test_short_texts_are_found_anywhere_and_what_is_shorter_is_counted(around):
+    """Words of a subtitle lie in a box that nobody reads, or in a file that is no MP4."""
+    data = FILES["frag-text.mp4"].read_bytes()
+    index = fragdex.index(data, exact=True)
+    rest = fragdex.clip(index, without=[(1, 2)], source=data).read()
+    assert left_of(rest, index, data, [(1, 2)]).findings == ()
+    words = b"\0\x0bsecond line"
+    assert words not in rest
+    hidden = {"video": rest + b"\0\0\0\x20free" + words + bytes(11), "text": b"notes: " + words}
+    report = left_of(hidden[around], index, data, [(1, 2)])
+    assert [one.code for one in report.findings] == ["sample-left"]
+    assert "text sample at 1.080 s" in str(report.findings[0])
+    assert report.short == 6
+
+
 def test_reads_no_more_than_the_span_where_nothing_is_found(film, tmp_path):
     data, index = film
     rest = fragdex.clip(index, without=[(0.5, 1)], source=data).read()

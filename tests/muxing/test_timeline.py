@@ -238,7 +238,7 @@ def test_a_file_of_sound_that_has_no_access_unit_of_its_own_is_named():
         fragdex.clip(index, a, b, source=film).read(source=film)
         for a, b in ((0, 0.20), (0.20, 0.21), (0.21, 0.5))
     ]
-    with pytest.raises(BuildError, match="file 2 .*shorter than an access unit"):
+    with pytest.raises(BuildError, match=r"file 2 .*shorter than an access unit"):
         joined(clips)
 
 

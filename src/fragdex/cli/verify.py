@@ -143,6 +143,8 @@ def _looked_for(
 
 
 def _absence_lines(file: str, name: str, absence: Absence, json: bool) -> Iterator[str]:
+    from fragdex.muxing.absence import BLOCK
+
     if json:
         value = {"file": file, "source": name, "ok": not absence.findings, **asdict(absence)}
         yield json_line(value)
@@ -151,6 +153,10 @@ def _absence_lines(file: str, name: str, absence: Absence, json: bool) -> Iterat
     if absence.left > len(absence.findings):
         yield f"{file}: and {absence.left - len(absence.findings):,} more samples\n"
     what = f"of {absence.samples:,} samples of {name}"
+    if absence.apart > BLOCK:
+        what += f"; pieces of less than {absence.apart + BLOCK - 1:,} bytes were not looked for"
+    if absence.short:
+        what += f"; {absence.short:,} very short ones were only compared with whole samples"
     yield f"{file}: " + (
         f"FAILED, {absence.left:,} {what}\n" if absence.left else f"OK, none {what}\n"
     )

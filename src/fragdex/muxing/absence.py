@@ -27,6 +27,8 @@ from fragdex.sources import Source, SourceLike, open_source
 
 BLOCK: Final = 16
 """Bytes: no two pieces of media agree in as many by chance."""
+WORD: Final = 8
+"""Bytes of blocks of texts and data that are shorter than `BLOCK`."""
 PIECE: Final = 1 << 20
 """Bytes that are looked at together."""
 MOST_BLOCKS: Final = 2_000_000
@@ -34,7 +36,8 @@ MOST_BLOCKS: Final = 2_000_000
 MOST_FINDINGS: Final = 100
 _AT_ONCE: Final = 1000
 _FILTER: Final = 3
-_WORDS: Final = BLOCK // 8
+_FEWEST: Final = 4
+"""Values of bytes that such a text has: tables have numbers of fewer."""
 # odd, without a pattern: what mixes two words into one (splitmix64, xxHash)
 _FACTORS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
@@ -48,10 +51,12 @@ class Absence:
             it is proved.
         left: how many are left.
         samples: in the spans.
-        blocks: of them that were compared with every offset. Samples of less than a block are
-            compared with whole samples.
+        blocks: of them that were compared with every offset; two of `WORD` bytes of a sample of
+            neither pictures nor sound that is shorter than `BLOCK`.
         apart: bytes from one block of a sample to the next: a piece of `apart` + 15 bytes is found.
         elsewhere: blocks that are left, and that the rest of the source has, too.
+        short: different samples too short for blocks. They are compared with whole samples of the
+            other file, and are not looked for anywhere else.
     """
 
     findings: tuple[Finding, ...]
@@ -60,13 +65,14 @@ class Absence:
     blocks: int
     apart: int
     elsewhere: int
+    short: int
 
 
 class Blocks:
     """Blocks of bytes, to be found at any offset.
 
     Args:
-        blocks: of `BLOCK` bytes each.
+        blocks: of `BLOCK` or `WORD` bytes each.
 
     >>> blocks = Blocks([bytes(range(16))])
     >>> [*blocks.found(open_source(b"ab" + bytes(range(20))), [ByteRange(0, 22)])]
@@ -74,11 +80,13 @@ class Blocks:
     """
 
     def __init__(self, blocks: Sequence[bytes]) -> None:
-        words = np.frombuffer(b"".join(blocks), "<u8").reshape(-1, _WORDS)
+        self._size = len(blocks[0])
+        words = np.frombuffer(b"".join(blocks), "<u8").reshape(-1, self._size // 8)
         mixed = _mixed(*words.T)
         # of equal blocks the first
         self._mixed, self._numbers = np.unique(mixed, return_index=True)
-        middle = np.frombuffer(b"".join(blocks), np.uint8).reshape(-1, BLOCK)[:, 7:10]
+        self._middle = at = self._size // 2 - 1
+        middle = np.frombuffer(b"".join(blocks), np.uint8).reshape(-1, self._size)[:, at : at + 3]
         self._may_be = np.zeros(1 << 24, np.bool_)
         self._may_be[_three(*middle.T.astype(np.uint32))] = True
 
@@ -87,21 +95,22 @@ class Blocks:
         for one in ranges:
             at = one.start
             while at < one.stop:
-                stop = min(at + PIECE + BLOCK - 1, one.stop)
+                stop = min(at + PIECE + self._size - 1, one.stop)
                 yield from self._in(source.read(ByteRange(at, stop)), at)
                 at += PIECE
 
     def _in(self, data: bytes, base: int) -> Iterator[tuple[int, int]]:
-        count = len(data) - BLOCK + 1
+        count = len(data) - self._size + 1
         if count <= 0:
             return
         wide = np.frombuffer(data, np.uint8).astype(np.uint32)
-        keys = _three(*(wide[7 + n : 7 + n + count] for n in range(_FILTER)))
+        low = self._middle
+        keys = _three(*(wide[low + n : low + n + count] for n in range(_FILTER)))
         places = np.flatnonzero(self._may_be[keys])
         if not len(places):
             return
         words = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
-        mixed = _mixed(*(words[places + 8 * n] for n in range(_WORDS)))
+        mixed = _mixed(*(words[places + 8 * n] for n in range(self._size // 8)))
         rows = self._mixed.searchsorted(mixed).clip(max=len(self._mixed) - 1)
         same = self._mixed[rows] == mixed
         hits = zip(places[same].tolist(), self._numbers[rows[same]].tolist(), strict=True)
@@ -110,7 +119,7 @@ class Blocks:
 
 def _mixed(*words: Any) -> Any:
     mixed = np.zeros(len(words[0]), np.uint64)
-    for word, factor in zip(words, _FACTORS, strict=True):
+    for word, factor in zip(words, _FACTORS, strict=False):
         mixed = (mixed ^ word) * np.uint64(factor)
         mixed ^= mixed >> np.uint64(29)
     return mixed
@@ -175,20 +184,25 @@ def left_of(
     media, other = open_source(source), open_source(output)
     try:
         places, contents, short = _blocks(parts, media, apart)
-        # block of a sample, or a short sample → where it is in the other file
-        hits = _hits(contents, other, None)
+        texts = {
+            data: (number, row) for data, (number, row) in short.items()
+            if len(data) >= WORD and len({*data}) >= _FEWEST
+            and parts[number].track.kind not in ("video", "audio")
+        }  # fmt: skip
+        short = {data: place for data, place in short.items() if data not in texts}
+        words = [part for data in texts for part in (data[:WORD], data[-WORD:])]
+        owners = [place for place in texts.values() for _ in range(2)]
+        left, elsewhere = _left(contents, places, other, media, parts)
+        some, more = _left(words, owners, other, media, parts)
         small = _short_of_others(short, other) if short else {}
-        elsewhere = _hits([contents[n] for n in hits], media, parts) if hits else {}
-        rest = {n: at for place, (n, at) in enumerate(hits.items()) if place not in elsewhere}
         if small:
             same = _short(media, ((part.track, part.outside) for part in parts))
             small = {data: at for data, at in small.items() if data not in same}
-        left = {places[n]: at for n, at in reversed(rest.items())}
-        left |= {short[data]: at for data, at in small.items()}
+        left |= some | {short[data]: at for data, at in small.items()}
         findings = [_finding(parts, *place, at) for place, at in sorted(left.items())]
         return Absence(
-            tuple(findings[:MOST_FINDINGS]), len(findings), samples, len(contents), apart,
-            len(elsewhere),
+            tuple(findings[:MOST_FINDINGS]), len(findings), samples, len(contents) + len(words),
+            apart, elsewhere + more, len(short),
         )  # fmt: skip
     finally:
         for one, given in ((media, source), (other, output)):
@@ -246,6 +260,20 @@ def _blocks(
                     contents.append(block)
     short.pop(b"", None)
     return places, contents, short
+
+
+def _left(
+    contents: Sequence[bytes],
+    places: Sequence[tuple[int, int]],
+    other: Source,
+    media: Source,
+    parts: Sequence[_Part],
+) -> tuple[dict[tuple[int, int], int], int]:
+    """First offset of each sample found; how many blocks the source has elsewhere."""
+    hits = _hits(contents, other, None)
+    elsewhere = _hits([contents[n] for n in hits], media, parts) if hits else {}
+    rest = {n: at for place, (n, at) in enumerate(hits.items()) if place not in elsewhere}
+    return {places[n]: at for n, at in reversed(rest.items())}, len(elsewhere)
 
 
 def _hits(

@@ -366,7 +366,7 @@ def _last_half(media: PlannedTrack) -> Fraction:
 
 
 def _cut_off(piece: Piece, begins: bool, ends: bool) -> Piece:
-    """A piece with others beside it, of which texts end where its pictures do.
+    """A piece whose texts end where its pictures do, so that others can follow.
 
     Args:
         begins: texts begin with its pictures, too: another piece comes before it.
