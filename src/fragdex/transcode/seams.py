@@ -55,6 +55,7 @@ class SeamSettings:
         rate: pictures a second.
         aspect: width of a pixel over its height.
         set_number: number of the parameter sets that are made, which no set of the video has; AVC.
+        decoder: gives the decoder of the pictures; older PyAV's pictures do not say their colours.
     """
 
     codec: str
@@ -63,6 +64,7 @@ class SeamSettings:
     rate: Fraction
     aspect: Fraction
     set_number: int = 0
+    decoder: Callable[[], Any] = lambda: None
 
 
 @record(frozen=True, slots=True)
@@ -168,7 +170,8 @@ def _stream(container: Any, frame: Any, settings: SeamSettings, quality: int) ->
     context.bit_rate = 0  # else FFmpeg's usual one holds next to the quality
     context.sample_aspect_ratio = settings.aspect
     for attribute in ("color_range", "color_primaries", "color_trc", "colorspace"):
-        setattr(context, attribute, getattr(frame, attribute))
+        says = frame if hasattr(frame, attribute) else settings.decoder()
+        setattr(context, attribute, getattr(says, attribute))
     return stream
 
 

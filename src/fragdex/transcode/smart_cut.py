@@ -249,6 +249,7 @@ class _Film:
         self._messages: dict[int, Messages] = {}
         """Of the samples that were decoded, by number."""
         self._encoded: list[int] = []
+        self._decoder: Any = None
 
     @cached_property
     def entry(self) -> Box:
@@ -320,6 +321,7 @@ class _Film:
             max(pace, Fraction(1)).limit_denominator(1001),
             self._aspect(),
             self._free_number(),
+            lambda: self._decoder,
         )
         layered = next(filter(None, map(self.entry.find, _LAYERED)), None)
         if layered is not None:
@@ -353,6 +355,7 @@ class _Film:
         begin = self._decoded_from(int(numbers.min()))
         context = self.codec.fresh()
         context.thread_count, context.thread_type = _THREADS, "AUTO"
+        self._decoder = context
         hold_back(context, reorder_depth(samples.cts))
         for number in [*range(begin, int(numbers.max()) + 1), None]:
             packet = None
