@@ -42,8 +42,9 @@ from fragdex.service.transcriptions.model import (
 )
 from fragdex.service.unprocessed.model import Problem
 from fragdex.service.uploads.repository import Repository
+from fragdex.speech.diarization import Turn
 from fragdex.speech.engines import ENGINES, EngineChoice, default_engine
-from fragdex.speech.speakers import Turn, speaker_ids, with_speakers
+from fragdex.speech.speakers import speaker_ids, with_speakers
 from fragdex.speech.words import SliceTranscript, Transcript, merged
 
 FAMILY: Final = "transcriptions"
