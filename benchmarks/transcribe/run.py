@@ -24,7 +24,6 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(1, str(HERE.parent))
 
 import conversations  # noqa: E402
-import foreign  # noqa: E402
 import hearing  # noqa: E402
 import inputs  # noqa: E402
 import machine  # noqa: E402
@@ -354,25 +353,6 @@ def killed(work: Work) -> Row:
     return row
 
 
-def languages(work: Work) -> Row:
-    """Which stretches of ten seconds are not taken for English, in English and in others."""
-    row = Row("languages", "stretches of ten seconds that are named as no English")
-    engine = make_engine(EngineChoice())
-    engine.open()
-    rates: dict[str, list[float]] = {}
-    for language, voice, stretches in foreign.stretches(work.data):
-        heard = [words for words in engine.transcribe(stretches, None) if words]
-        named = [2 * sum(word.doubted for word in words) > len(words) for words in heard]
-        rate = 100 * sum(named) / max(1, len(named))
-        row.facts[f"{language}, {voice}, of {len(named)} with words, %"] = rate
-        rates.setdefault("English" if language == "en" else "others", []).extend(named)
-    engine.close()
-    for name, limit, below in (("others", 95, False), ("English", 2, True)):
-        rate = 100 * sum(rates[name]) / len(rates[name])
-        row.wants.append(Want(f"{name}: stretches named", rate, limit, below, "%"))
-    return row
-
-
 def vocabulary(work: Work) -> Row:
     """Names that are written right with a vocabulary; entries that nobody said."""
     row = Row("vocabulary", f"{len(names.NAMES)} names by {len(names.VOICES)} voices")
@@ -485,7 +465,6 @@ ROWS: dict[str, Callable[[Work], Row]] = {
     "busy": busy,
     "speakers": speakers,
     "killed": killed,
-    "languages": languages,
     "vocabulary": vocabulary,
 }
 
