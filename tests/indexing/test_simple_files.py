@@ -5,6 +5,7 @@ import pickle
 import random
 import re
 import struct
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -126,6 +127,21 @@ def test_rates_beside_a_damaged_configuration_are_those_of_the_general_way():
     damaged = bytearray(data)
     damaged[data.index(b"\5", esds + 24)] = 99  # DecoderSpecificInfo
     assert outcome(bytes(damaged)) in ("equal", "unknown")
+
+
+def test_the_first_index_of_a_recording_takes_the_memory_of_the_second(tmp_path):
+    path = tmp_path / "long.mp4"
+    path.write_bytes(movie(500, tracks=2, samples=60))
+    simple_files._HEADERS.clear()
+    made, peaks = [], []
+    for _ in range(2):
+        tracemalloc.start()
+        made.append(fragdex.index(path, exact=True))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert made[0] == made[1]
+    same(made[0], general(path.read_bytes()), media=made[0].how.mdat_bytes_read)
+    assert peaks[0] < 1.5 * peaks[1]
 
 
 def test_a_path_is_read_as_its_bytes_are(tmp_path):

@@ -18,7 +18,12 @@ from fragdex.indexing.embedded_index import by_mfra, by_sidx
 from fragdex.indexing.periods import Moov
 from fragdex.indexing.reading import Head, read_all, read_on
 from fragdex.indexing.scan import MDAT, MEDIA_TYPES, META, MOOF, MOOV, Captured, Scan
-from fragdex.indexing.simple_files import index_of_simple, read_simple_file, remember_headers
+from fragdex.indexing.simple_files import (
+    first_fragments,
+    index_of_simple,
+    read_simple_file,
+    remember_headers,
+)
 from fragdex.seeking.model import FileInfo, How, Index
 from fragdex.sources import Source, SourceLike, SourceOptions, check_options, open_source
 
@@ -137,6 +142,10 @@ def index_source(
     if simple is None:
         return _index_of_boxes(source, *way)
     made = index_of_simple(simple, source)
+    if made is None and (stop := first_fragments(simple)):
+        # what the headers say, a few fragments tell as well as all: that takes less memory
+        index_source(open_source(source.read(ByteRange(0, stop))), exact=True)
+        made = index_of_simple(simple, source)
     if made is None:
         by_boxes = _index_of_boxes(source, *way)
         remember_headers(simple, by_boxes)

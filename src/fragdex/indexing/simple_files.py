@@ -2,8 +2,8 @@
 
 The C extension (native/simple_file.c) reads a strict list of what is usual, and declines all else:
 then the general way says what a file means. It never decides it here either: what the headers of
-a track say is taken from an index that the general way made, of the same bytes and without a
-finding. So both give the same index; without the C extension there is the general way alone.
+a track say is taken from an index that the general way made, of the same bytes or the first
+fragments of them, and without a finding. So both give the same index; without the C extension there is the general way alone.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ from fragdex.sources import Source
 
 MOST_HEADERS = 256
 """Headers of tracks that are remembered from file to file, of 4 KiB at most."""
+MANY_FRAGMENTS, FEW_FRAGMENTS, MOST_READ = 256, 4, 16 << 20
+"""Of so many fragments a few, of so many bytes at most, tell what the headers say."""
 FEW_SAMPLES = 1 << 13
 """Samples that are passed to come to others; after so many, tables are read once and bisected."""
 NEAR, IN_EACH_PAGE = 1, 2
@@ -180,6 +182,17 @@ def index_of_simple(simple: SimpleFile, source: Source) -> Index | None:
         (Period(0, _init(simple), movie, tuple(filter(None, made))),),
         resume_offset=size,
     )
+
+
+def first_fragments(simple: SimpleFile) -> int:
+    """Where some fragments of a simple file end that has many more; 0: it has not, or is dense."""
+    if simple.moofs is None:
+        return 0
+    places = Columns(*simple.moofs[0]).read(2)[0]
+    if len(places) <= MANY_FRAGMENTS:
+        return 0
+    stop = int(places[FEW_FRAGMENTS])
+    return stop if simple.moov_at < places[0] and stop <= MOST_READ else 0
 
 
 def remember_headers(simple: SimpleFile, index: Index) -> None:
