@@ -3,7 +3,8 @@
 The C extension (native/simple_file.c) reads a strict list of what is usual, and declines all else:
 then the general way says what a file means. It never decides it here either: what the headers of
 a track say is taken from an index that the general way made, of the same bytes or the first
-fragments of them, and without a finding. So both give the same index; without the C extension there is the general way alone.
+fragments of them, and without a finding. So both give the same index; without the C extension
+there is the general way alone.
 """
 
 from __future__ import annotations

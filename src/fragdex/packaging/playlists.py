@@ -437,7 +437,9 @@ def _parts(
     Args:
         until: as of `media`.
     """
-    growth, listed, tail = title.growth, [], []
+    listed: list[dict[int, list[str]]] = []
+    tail: list[str] = []
+    growth = title.growth
     assert growth is not None
     left = Fraction(_PARTS_LISTED * growth.target)
     for one, numbers in reversed(_numbered(rendition, title)):
@@ -541,7 +543,8 @@ def _numbered(rendition: Rendition, title: Title) -> list[tuple[Rendition, Int64
     stretches, before = [], 0
     for one in title.through(rendition):
         if isinstance(one, Continued):
-            one, before = one.stretch, one.written.count - 1
+            before = one.written.count - 1
+            one = one.stretch
         gaps = np.zeros(one.count + 1, np.int64)
         for number, lines in _gap_lines(one).items():
             gaps[number] = len(lines) // 3
