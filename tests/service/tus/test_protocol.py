@@ -140,6 +140,20 @@ def test_parts_of_no_length_are_put_together(served):
     assert (answer.status_code, answer.headers["Upload-Offset"]) == (201, "3000"), answer.text
 
 
+def test_a_part_becomes_no_file_by_another_protocol(served):
+    """… so that the draft refuses it before it takes bytes."""
+    url = begin_unmeasured(served, content=DATA[:9], **{"Upload-Concat": "partial"})
+    url = url.headers["Location"]
+    sent = {"Upload-Offset": "9", "Upload-Complete": "?1"}
+    answer = served.client.patch(
+        f"{API}/uploads/{url.rpartition('/')[2]}",
+        content=DATA[9:20],
+        headers={**sent, "Content-Type": "application/partial-upload"},
+    )
+    assert (answer.status_code, "/tus" in answer.text) == (404, True)
+    assert deferred(served, url) == ("9", "1", None)
+
+
 def test_an_upload_of_no_length_is_held_to_what_a_file_may_have(tmp_path):
     with serving(tmp_path, max_unprocessed_bytes=5000) as served:
         url = begin_unmeasured(served, content=DATA[:3000]).headers["Location"]

@@ -392,7 +392,12 @@ async def _alone(
 
     The upload is this tenant's before another request is ended.
     """
-    await run_sync(operations.find, context, tenant_id, upload_id)
+    upload = await run_sync(operations.find, context, tenant_id, upload_id)
+    if upload.target.family == operations.FAMILY:
+        raise RecordNotFound(
+            "this is a part of an upload by tus, and becomes no file by itself",
+            advice="continue it at /tus",
+        )
     await running_of(request).supersede(upload_id)
     return await run_sync(operations.find, context, tenant_id, upload_id)
 
