@@ -107,12 +107,12 @@ class Diarizer:
 
     def likeness(self, sounds: Iterable[Sound]) -> Floats:
         """How a voice sounds in the mean of some sounds in which nobody else speaks."""
-        vectors = [np.zeros(1, np.float32)]
-        for sound in sounds:
-            features = voices.fbank(audible(sound))
-            if len(features) * FRAME_MS >= _LEAST_JUDGED * 1000:
-                vectors.append(self._voices.embedding(features))
-        mean: Floats = np.mean(np.stack(vectors[1:]), axis=0) if vectors[1:] else vectors[0]
+        vectors = [
+            self._voices.embedding(features)
+            for features in (voices.fbank(audible(sound)) for sound in sounds)
+            if len(features) * FRAME_MS >= _LEAST_JUDGED * 1000
+        ]
+        mean: Floats = np.mean(vectors or np.zeros((1, DIMENSIONS)), axis=0, dtype=np.float32)
         return mean
 
 
