@@ -47,7 +47,7 @@ from fragdex.origin.addresses import (
     signed,
     view_options,
 )
-from fragdex.origin.film_list import MOST_LISTED, listing, player
+from fragdex.origin.film_list import MOST_LISTED, listing, patterns_of, player
 from fragdex.origin.open_segments import (
     WAITS,
     NothingWritten,
@@ -56,8 +56,10 @@ from fragdex.origin.open_segments import (
     wait_until,
 )
 from fragdex.origin.previews import PreviewMaker, TooManyWaiting, package_file, preview_of
-from fragdex.origin.titles import NotYet, ServedFilm, Titles
+from fragdex.origin.rotated import RotatedFilm, window_of
+from fragdex.origin.titles import OpenTitle, ServedFilm, Titles
 from fragdex.origin.waiting import Directives, TooManyWait, Waiters
+from fragdex.origin.writes import NotYet
 from fragdex.packaging.m3u8 import SKIPPED_UNTIL
 from fragdex.packaging.playlists import CLOCK, utc
 from fragdex.record import record
@@ -243,7 +245,7 @@ class Origin:
         if address is None or address.action not in ("hls", "dash"):
             return None
         film = self._titles.beginning(address.names)
-        if film is None or not film.is_packaged:
+        if not isinstance(film, ServedFilm) or not film.is_packaged:
             return None
         try:
             view = film.package[address.file]
@@ -328,6 +330,8 @@ class Origin:
             return _refusal(503, error, retry=True)
         growth = film.package.title.growth
         if is_list and growth is not None and not growth.ended:
+            if isinstance(film, RotatedFilm):
+                return None  # another file may have to be opened
             # one is written for all, and no thread is needed
             asked = Directives.of(query)
             view = film.package.reloaded(name, skip=asked.skip, segment=asked.segment)
@@ -337,7 +341,7 @@ class Origin:
             return self._part(request.scope, path)
         return OpenSegment(name, film, until, self._read_part, self._fields(address, film))
 
-    async def _current(self, names: tuple[str, ...]) -> ServedFilm:
+    async def _current(self, names: tuple[str, ...]) -> OpenTitle:
         """A title, packaged: as it was found last, where it is looked at, or opened in a thread."""
         film = self._waiters.watched(names)
         return film or await self._in_thread(partial(self._packaged, names))
@@ -360,7 +364,7 @@ class Origin:
         response.raw_headers = ready[0]
         return response
 
-    def _packaged(self, names: tuple[str, ...]) -> ServedFilm:
+    def _packaged(self, names: tuple[str, ...]) -> OpenTitle:
         film = self._titles.open(names)
         film.package  # noqa: B018 - made here, in a thread
         return film
@@ -404,7 +408,7 @@ class Origin:
             self._titles.forget(film)
             raise
 
-    def _with_media(self, address: Address) -> ServedFilm | None:
+    def _with_media(self, address: Address) -> OpenTitle | None:
         """A growing title, as it was opened last, if it has what is requested; None: open it."""
         if address.action not in ("hls", "dash") or not address.file.endswith((".m4s", ".mp4")):
             return None
@@ -457,14 +461,20 @@ class Origin:
         return list_answer(request, self._titles, fields, secret, until)
 
     def _answer(
-        self, request: Request, address: Address, film: ServedFilm
+        self, request: Request, address: Address, film: OpenTitle
     ) -> Response | tuple[ServedFilm, Address, Future[View]]:
         query = request.query_params
         if not address.action:
             # from the folder that the page is
             home = "../" * (address.film.count("/") + 1) if self._lists else None
-            page = player(address.film.rpartition("/")[2], home)
-            return HTMLResponse(page, headers=CORS)
+            several = isinstance(film, RotatedFilm)
+            name = address.film if several else address.film.rpartition("/")[2]
+            return HTMLResponse(player(name, home, several=several), headers=CORS)
+        if address.action == "dash" and address.file == CLOCK:
+            fields = {**CORS, "Cache-Control": "no-store"}
+            return PlainTextResponse(utc(datetime.now(UTC)), headers=fields)
+        if isinstance(film, RotatedFilm):
+            return self._list_of(request, address, film)
         numbers = [0]
         if PREVIEW.fullmatch(address.action):
             preview = preview_of(film.indexes[0], address.action, query)
@@ -472,9 +482,6 @@ class Origin:
                 fields = {**self._fields(address, film), "ETag": preview.etag}
                 return Response(status_code=304, headers=fields)
             return film, address, self._previews.view(preview, lambda: self._first(film))
-        if address.action == "dash" and address.file == CLOCK:
-            fields = {**CORS, "Cache-Control": "no-store"}
-            return PlainTextResponse(utc(datetime.now(UTC)), headers=fields)
         if address.action in ("hls", "dash"):
             try:
                 asked = Directives.of(query) if address.file.endswith(".m3u8") else Directives()
@@ -503,6 +510,38 @@ class Origin:
         fields = self._fields(address, film, query)
         return answer(view, request.headers, request.method, opened, fields)
 
+    def _list_of(self, request: Request, address: Address, film: RotatedFilm) -> Response:
+        """A list of several files that are one title, of the window that the query names.
+
+        Raises:
+            ValueError: the window is invalid.
+            SourceNotFound: nothing is in it.
+        """
+        window = window_of(request.query_params)
+        up, key = "../" * (address.film.count("/") + 2), ""
+        secret = self._settings.secret
+        if secret is not None:  # what a list names needs a signature of its own
+            key = (path_below(request.scope, self._settings.prefix) or "").partition("/")[0]
+
+        def link(name: str) -> str:
+            before = "" if secret is None else f"../../{signed(secret, name, int(key))}/"
+            return f"{up}{before}{quote(name)}"
+
+        package = film.title.within(film, window).within(window, link, key)
+        asked = Directives.of(request.query_params)
+        try:
+            if address.action not in ("hls", "dash"):
+                raise KeyError(address.action)
+            if asked != Directives():
+                view = package.reloaded(address.file, skip=asked.skip, segment=asked.segment)
+            else:
+                view = package[address.file]
+        except KeyError as error:
+            names = "hls/master.m3u8, dash/manifest.mpd and what they name"
+            return _refusal(404, f"of several files there are {names}, no {error.args[0]}")
+        fields = self._fields(address, film, request.query_params)
+        return answer(view, request.headers, request.method, _made(view), fields)
+
     @contextmanager
     def _first(self, film: ServedFilm) -> Iterator[Any]:
         with self._titles.sources(film) as every:
@@ -523,7 +562,7 @@ class Origin:
         )
 
     def _fields(
-        self, address: Address, film: ServedFilm, query: Mapping[str, str] | None = None
+        self, address: Address, film: OpenTitle, query: Mapping[str, str] | None = None
     ) -> dict[str, str]:
         """Headers of all answers of an address."""
         packaged = address.action in ("hls", "dash")
@@ -601,7 +640,9 @@ def list_answer(
     headers = {**fields, "Vary": "Accept"}
     if not _wants_json(request.headers.get("accept", "")):
         names = [one.name for one in page_of_films.films]
-        page = listing(list(zip(names, addresses, strict=True)), more)
+        patterns = () if titles.remote else patterns_of(names)
+        together = [(one, _film_address(one, secret, until)) for one in patterns]
+        page = listing(list(zip(names, addresses, strict=True)), more, together)
         return HTMLResponse(page, headers=headers)
     films = [
         {
@@ -618,7 +659,7 @@ def list_answer(
 def _film_address(name: str, secret: str | None, until: int) -> str:
     """Where a file is, relative to the list; the list that is signed is two steps deep."""
     before = "" if secret is None else f"../../{signed(secret, name, until)}/"
-    return f"{before}{quote(name)}/"
+    return f"{before}{quote(name, safe='/*')}/"
 
 
 def _wants_json(accept: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import islice
 from typing import Any, Final
@@ -114,12 +116,36 @@ def _page(title: str, body: str) -> str:
     )
 
 
-def listing(films: Sequence[tuple[str, str]], more: str | None = None) -> str:
+_NUMBER = re.compile(r"\d+")
+
+
+def patterns_of(names: Iterable[str]) -> list[str]:
+    """Patterns of files of a folder whose names differ in numbers alone, as recorders name them.
+
+    >>> patterns_of(["a/front-05-01.mp4", "a/front-05-02.mp4", "a/film.mp4", "b/1.mp4", "1.mp4"])
+    ['a/front-*.mp4']
+    """
+    shapes: Counter[tuple[str, str]] = Counter()
+    for name in names:
+        folder, slash, last = name.rpartition("/")
+        numbers = [found.span() for found in _NUMBER.finditer(last.rpartition(".")[0])]
+        if numbers:
+            shape = _NUMBER.sub("#", last)
+            shapes[f"{folder}{slash}{last[: numbers[0][0]]}*{last[numbers[-1][1] :]}", shape] += 1
+    return [pattern for (pattern, _), count in shapes.items() if count > 1]
+
+
+def listing(
+    films: Sequence[tuple[str, str]],
+    more: str | None = None,
+    patterns: Sequence[tuple[str, str]] = (),
+) -> str:
     """The list of files, as a page.
 
     Args:
         films: names and addresses.
         more: address of the next page; None: there is none.
+        patterns: of files that can be played one after the other, and addresses.
 
     >>> 'href="a%20b.mp4/"' in listing([("a b.mp4", "a%20b.mp4/")])
     True
@@ -133,15 +159,21 @@ def listing(films: Sequence[tuple[str, str]], more: str | None = None) -> str:
     )
     further = "" if more is None else f'<p><a href="{escape(more)}" rel="next">More videos</a></p>'
     none = "" if further else "<p>There are no videos here.</p>"
-    return _page("Videos", (f'<ul class="films">{lines}</ul>' if lines else none) + further)
+    together = "".join(
+        f'<li><a href="{escape(address)}">{escape(pattern)}</a>' for pattern, address in patterns
+    )
+    recordings = f"<p>Recordings as one video:<ul>{together}</ul>" if together else ""
+    films_ = f'<ul class="films">{lines}</ul>' if lines else none
+    return _page("Videos", recordings + films_ + further)
 
 
-def player(name: str, home: str | None = "/") -> str:
+def player(name: str, home: str | None = "/", several: bool = False) -> str:
     """A page that plays a file, with the addresses for players.
 
     Args:
         name: of the file.
         home: address of the list of all files; None: there is none.
+        several: whether it is a pattern of files, which have lists alone.
 
     >>> "fragmented.mp4" in player("a.mp4")
     True
@@ -159,13 +191,14 @@ def player(name: str, home: str | None = "/") -> str:
     )
     rows = "".join(
         f'<div><dt>{escape(what)}<dd><a href="{escape(link)}"><code>{escape(link)}</code></a></div>'
-        for link, what in links
+        for link, what in links[: 2 if several else None]
     )
+    played = "hls/master.m3u8" if several else "fragmented.mp4"
     video = (
-        '<video controls preload="metadata" src="fragmented.mp4" '
+        f'<video controls preload="metadata" src="{played}" '
         'onerror="this.hidden=true;this.nextElementSibling.hidden=false"></video>'
         "<p hidden>This video cannot be played here: "
-        '<a href="fragmented.mp4">its address says why</a>, or the browser lacks the codec.</p>'
+        f'<a href="{played}">its address says why</a>, or the browser lacks the codec.</p>'
     )
     every = "" if home is None else f'<p><a href="{escape(home)}">All videos</a></p>'
     return _page(name, f"{video}<dl>{rows}</dl>{every}")

@@ -15,9 +15,9 @@ from starlette.types import Receive, Scope, Send
 
 from fragdex.errors import FragdexError
 from fragdex.muxing.view import View
-from fragdex.origin.titles import NotYet
 from fragdex.origin.waiting import TARGETS_WAITED, Directives, TooManyWait, Waiters
-from fragdex.packaging.package import Package
+from fragdex.origin.writes import NotYet
+from fragdex.packaging.rotated import AnyPackage
 
 WAITS: Final = ("_HLS_msn", "_HLS_part")
 """What players add to the address of a list that they wait for."""
@@ -28,7 +28,7 @@ class NothingWritten(Exception):
 
 
 async def wait_until(
-    waiters: Waiters, opened: Callable[[], Awaitable[Any]], is_there: Callable[[Package], bool]
+    waiters: Waiters, opened: Callable[[], Awaitable[Any]], is_there: Callable[[AnyPackage], bool]
 ) -> Any:
     """Wait until something holds of a growing title, or it has ended.
 
@@ -78,7 +78,7 @@ async def wait_for(
     asked = Directives.of(query) if is_list else None
     begun = False
 
-    def is_there(package: Package) -> bool:
+    def is_there(package: AnyPackage) -> bool:
         nonlocal begun
         if asked is not None:
             return asked.are_met(package, name)
@@ -96,7 +96,7 @@ class _BrokenOff(Exception):
     """The rest of an answer never comes."""
 
 
-Until: TypeAlias = Callable[[Callable[[Package], bool]], Awaitable[Any]]
+Until: TypeAlias = Callable[[Callable[[AnyPackage], bool]], Awaitable[Any]]
 """`wait_until` of one title."""
 Read: TypeAlias = Callable[[Any, View], Awaitable[bytes]]
 """Reads a part of a title."""
@@ -145,7 +145,7 @@ class OpenSegment(StreamingResponse):
             raise _BrokenOff from error
 
 
-def has_more(package: Package, name: str, sent: int) -> bool:
+def has_more(package: AnyPackage, name: str, sent: int) -> bool:
     """Whether a segment is complete, or has more parts than so many."""
     there = package.parts_of_open(name)
     return there is None or there > sent

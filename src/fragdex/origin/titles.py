@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 from hashlib import md5
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 from weakref import WeakValueDictionary
 
@@ -41,6 +41,8 @@ from fragdex.muxing.kinds import described
 from fragdex.muxing.view import View
 from fragdex.origin.film_list import FilmList, film_list, is_name
 from fragdex.origin.live import LiveFilm, growing_index
+from fragdex.origin.rotated import RotatedFilm, RotatedTitle
+from fragdex.origin.writes import NotYet, Writes
 from fragdex.packaging.growing import Irregular
 from fragdex.packaging.package import Package, package
 from fragdex.packaging.subtitles import Captions, read_captions
@@ -129,8 +131,6 @@ def _of(path: Path, place: str, source: Source) -> Index | None:
 
 
 _MOST_VIEWS: Final = 8
-_MOST_SEEN: Final = 4096
-"""Files whose last write is remembered."""
 _MOST_IDLE: Final = 16
 
 
@@ -252,6 +252,9 @@ class ServedFilm:
         return view
 
 
+OpenTitle: TypeAlias = ServedFilm | RotatedFilm
+
+
 class Titles:
     """The files of a folder, or below a URL.
 
@@ -266,6 +269,8 @@ class Titles:
             read of it is checked in any case.
         growing: seconds after its last write for which a local fragmented file counts as one that
             grows, unless it ends with an mfra; 0: none does.
+        notes: folder in which processes agree on the numbers of titles of several files; None:
+            that of the indexes, or else nobody has to be agreed with.
         options: for `fragdex.open_source`.
 
     For several threads at a time.
@@ -281,6 +286,7 @@ class Titles:
         max_bytes: int | None = None,
         trust: float = 60,
         growing: float = 0,
+        notes: Path | None = None,
         **options: Any,
     ) -> None:
         text = os.fspath(root)
@@ -291,11 +297,21 @@ class Titles:
         self.segment_duration, self._in_memory = segment_duration, in_memory
         self._indexes = IndexFiles() if indexes is None else indexes
         self._max_bytes, self._trust, self._options = max_bytes, trust, options
-        self._writes = Writes(0.0 if self.remote else growing)
-        self._films: OrderedDict[tuple[str, ...], ServedFilm] = OrderedDict()
+        self._notes = self._indexes.folder if notes is None else notes
+        self.writes = Writes(0.0 if self.remote else growing, self._notes)
+        self._films: OrderedDict[tuple[str, ...], OpenTitle] = OrderedDict()
         self._lock = threading.Lock()
         # each as long as somebody opens the title, or waits for it
         self._opening: WeakValueDictionary[tuple[str, ...], Any] = WeakValueDictionary()
+
+    def pattern(self, names: tuple[str, ...]) -> str | None:
+        """The pattern that a name is, of files that are one title; None: it is that of a file."""
+        if len(names) != 1 or "*" not in names[0]:
+            return None
+        with suppress(SourceNotFound):
+            self.place(names[0])
+            return None
+        return names[0]
 
     def listed(self, after: str, most: int) -> FilmList:
         """Some files of the folder or bucket and below, by their names.
@@ -337,7 +353,7 @@ class Titles:
             raise
         film.give_back(opened)
 
-    def opened(self, names: tuple[str, ...]) -> ServedFilm | None:
+    def opened(self, names: tuple[str, ...]) -> OpenTitle | None:
         """A local file that is open and unchanged, at once; None: it has to be opened."""
         film = self._films.get(names)
         if film is None or self.remote:
@@ -351,7 +367,7 @@ class Titles:
             self._films.move_to_end(names)
         return film
 
-    def beginning(self, names: tuple[str, ...]) -> ServedFilm | None:
+    def beginning(self, names: tuple[str, ...]) -> OpenTitle | None:
         """A local file that is open, and unchanged or the same with more; None: it is neither.
 
         What was complete when it was opened is read from it without opening it again.
@@ -360,7 +376,7 @@ class Titles:
         if film is not None or self.remote:
             return film
         film = self._films.get(names)
-        if film is None or film.growing is not True:
+        if film is None or isinstance(film, RotatedFilm) or film.growing is not True:
             return None
         states = []
         for index, name in zip(film.windows, names, strict=True):
@@ -382,11 +398,11 @@ class Titles:
             film.grown = states
         return film
 
-    def latest(self, names: tuple[str, ...]) -> ServedFilm | None:
+    def latest(self, names: tuple[str, ...]) -> OpenTitle | None:
         """The file that was opened last, be it unchanged or not."""
         return self._films.get(names)
 
-    def open(self, names: tuple[str, ...]) -> ServedFilm:
+    def open(self, names: tuple[str, ...]) -> OpenTitle:
         """The title of some files that are its renditions.
 
         Raises:
@@ -394,7 +410,8 @@ class Titles:
             NotYet: a file is still being written, and cannot be indexed yet.
             FragdexError: as `fragdex.index` and `fragdex.package`.
         """
-        places = [self.place(name) for name in names]
+        pattern = self.pattern(names)
+        places = [] if pattern else [self.place(name) for name in names]
         with self._lock:
             film = self._films.get(names)
             if film is not None:
@@ -407,7 +424,12 @@ class Titles:
             with self._lock:
                 film = self._films.get(names)
             if film is None or not self._is_current(film, places):
-                film = self._made(names, places, film)
+                if pattern:
+                    known = film.title if isinstance(film, RotatedFilm) else None
+                    film = (known or RotatedTitle(self, pattern, self._notes)).update()
+                else:
+                    assert film is None or isinstance(film, ServedFilm)
+                    film = self._made(names, places, film)
                 with self._lock:
                     gone = [self._films.pop(names, None)]
                     self._films[names] = film
@@ -418,7 +440,7 @@ class Titles:
                         old.close()
         return film
 
-    def forget(self, film: ServedFilm) -> None:
+    def forget(self, film: OpenTitle) -> None:
         """Open a title again on its next request: one of its files has changed."""
         with self._lock:
             if self._films.get(film.names) is film:
@@ -433,16 +455,20 @@ class Titles:
         for film in films:
             film.close()
 
-    def _is_current(self, film: ServedFilm, places: list[str]) -> bool:
+    def _is_current(self, film: OpenTitle, places: list[str]) -> bool:
         """Whether files are those that were indexed; remote ones are asked from time to time.
 
         Raises:
             SourceError: a remote one cannot be asked.
         """
+        if isinstance(film, RotatedFilm):
+            return film.is_current()
         if self.remote:
             return self._is_trusted(film, places)
-        if film.growing is True and time.time() >= film.grows_until:
-            return False
+        if film.growing is True:
+            is_over = any(map(self.writes.is_over, places))
+            if is_over or time.time() >= film.grows_until:
+                return False
         for index, place in zip(film.windows, places, strict=True):
             try:
                 now = os.stat(place)
@@ -471,14 +497,40 @@ class Titles:
             film.trusted_until = time.monotonic() + self._trust
         return True
 
+    def open_file(self, name: str) -> ServedFilm:
+        """A file as a title of its own.
+
+        Raises: as `open`.
+        """
+        film = self.open((name,))
+        assert isinstance(film, ServedFilm)
+        return film
+
+    def ended(self, name: str) -> ServedFilm:
+        """A local file to which nothing more comes, opened for the caller, who closes it.
+
+        Raises: as `open`.
+        """
+        place, film = self.place(name), self._films.get((name,))
+        assert not isinstance(film, RotatedFilm)
+        return self._made((name,), [place], film, is_over=True)
+
     def _made(
-        self, names: tuple[str, ...], places: list[str], before: ServedFilm | None
+        self,
+        names: tuple[str, ...],
+        places: list[str],
+        before: ServedFilm | None,
+        is_over: bool = False,
     ) -> ServedFilm:
-        """A file that is opened; of one that grew, what has come is indexed alone."""
+        """A file that is opened; of one that grew, what has come is indexed alone.
+
+        Args:
+            is_over: whether nothing more comes.
+        """
         most = self._max_bytes if self.remote else None
         captions = None if self.remote else CaptionsBeside(places[0])
         until = time.monotonic() + self._trust
-        grows_until = max(self._writes.until(place) for place in places)
+        grows_until = 0.0 if is_over else max(self.writes.until(place) for place in places)
         sources = [open_source(place, max_bytes=most, **self._options) for place in places]
         growing: bool | Literal["ended"] = False
         began: datetime | None = None
@@ -499,7 +551,8 @@ class Titles:
             )
             if grows_until:
                 growing = any(map(may_grow, indexes, sources))
-            if not growing and None not in known:
+            grew = None not in known or (is_over and all(map(has_fragments, indexes)))
+            if not growing and grew:
                 growing = "ended"  # what was announced of it keeps its entity tags
             if growing:
                 indexes = tuple(map(growing_index, indexes, sources))
@@ -573,49 +626,6 @@ _MFRO: Final = 16
 """Bytes of the box that ends a complete file (ISO/IEC 14496-12, 8.8.11)."""
 
 
-class NotYet(Exception):
-    """A file is still being written, and the requested part cannot be made yet."""
-
-
-class Writes:
-    """When files were last written, on this machine's clock.
-
-    The clock of a share, which gives files their times, may be fast or slow. So what counts is
-    when a file was seen to change; only of one that is seen for the first time, its own time does.
-
-    Args:
-        seconds: after its last write for which a file counts as being written; 0: none does.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._seen: OrderedDict[str, tuple[int, int, float]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def until(self, place: str) -> float:
-        """On the clock of `time.time`, until when a file is being written; 0: it is not."""
-        if not self._seconds:
-            return 0.0
-        try:
-            now, is_at = time.time(), os.stat(place)
-        except OSError:
-            return 0.0  # whoever opens it says why
-        size, mtime_ns = is_at.st_size, is_at.st_mtime_ns
-        with self._lock:
-            known = self._seen.get(place)
-            if known is None or mtime_ns < known[1]:
-                written = min(now, mtime_ns / 1e9)
-            elif known[:2] == (size, mtime_ns):
-                written = known[2]
-            else:
-                written = now
-            self._seen[place] = size, mtime_ns, written
-            self._seen.move_to_end(place)
-            while len(self._seen) > _MOST_SEEN:
-                self._seen.popitem(last=False)
-        return written + self._seconds if now < written + self._seconds else 0.0
-
-
 def began_of(
     indexes: Sequence[Index], sources: Sequence[Source], places: Sequence[str]
 ) -> datetime | None:
@@ -654,14 +664,18 @@ def may_grow(index: Index, source: Source) -> bool:
 
     Others do not grow: their moov says all, unless it says that fragments may follow (mvex).
     """
-    tables = [track.fragments for track in index.tracks if len(track.fragments)]
-    real = [bool(((rows.flags & FragmentFlags.VIRTUAL) == 0).any()) for rows in tables]
-    if real and not any(real):
+    if any(len(track.fragments) for track in index.tracks) and not has_fragments(index):
         init = b"".join(source.read(part) for part in index.periods[-1].init)
         if find(parse(plain_init(init)), "moov/mvex") is None:
             return False
     size = source.size or 0
     return source.read_up_to(ByteRange(max(size - _MFRO, 0), size))[4:8] != b"mfro"
+
+
+def has_fragments(index: Index) -> bool:
+    """Whether samples of a file are in fragments, not all in its moov."""
+    tables = [track.fragments for track in index.tracks]
+    return any(((rows.flags & FragmentFlags.VIRTUAL) == 0).any() for rows in tables)
 
 
 def fingerprint(index: Index, source: Source) -> str:

@@ -15,8 +15,9 @@ from functools import partial
 from typing import Any, Final
 
 from fragdex.errors import FragdexError
-from fragdex.origin.titles import NotYet, ServedFilm, Titles
-from fragdex.packaging.package import Package
+from fragdex.origin.titles import OpenTitle, Titles
+from fragdex.origin.writes import NotYet
+from fragdex.packaging.rotated import AnyPackage
 from fragdex.record import record
 
 MOST_WAITING: Final = 2000
@@ -72,7 +73,7 @@ class Directives:
             raise ValueError(f"_HLS_skip: expected YES or v2, found {skip!r}")
         return cls(segment, part, skip is not None)
 
-    def are_met(self, package: Package, name: str) -> bool:
+    def are_met(self, package: AnyPackage, name: str) -> bool:
         """Whether a media playlist has what they name, or has ended.
 
         Raises:
@@ -114,16 +115,16 @@ class Waiters:
 
     def __init__(self, titles: Titles, run: Callable[[Callable[[], Any]], Any]) -> None:
         self._titles, self._run = titles, run
-        self._waiting: dict[tuple[str, ...], dict[asyncio.Future[None], ServedFilm]] = {}
+        self._waiting: dict[tuple[str, ...], dict[asyncio.Future[None], OpenTitle]] = {}
         self._tasks: dict[tuple[str, ...], asyncio.Task[None]] = {}
         self.count = 0
 
-    def watched(self, names: tuple[str, ...]) -> ServedFilm | None:
+    def watched(self, names: tuple[str, ...]) -> OpenTitle | None:
         """A title that is looked at, as it was found last; None: nobody looks at it."""
         film = self._titles.latest(names) if names in self._tasks else None
         return film if film is not None and film.growing is True and film.is_packaged else None
 
-    async def changed(self, film: ServedFilm, seconds: float) -> bool:
+    async def changed(self, film: OpenTitle, seconds: float) -> bool:
         """Wait until a title is another one than this; False: it is not after so many seconds.
 
         Raises:
@@ -162,7 +163,7 @@ class Waiters:
                     future.set_result(None)
 
     async def _look(
-        self, names: tuple[str, ...], waiting: dict[asyncio.Future[None], ServedFilm]
+        self, names: tuple[str, ...], waiting: dict[asyncio.Future[None], OpenTitle]
     ) -> None:
         pause = _LOOKS
         while waiting:

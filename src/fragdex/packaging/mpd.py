@@ -178,10 +178,25 @@ class AdaptationSet:
 
 @record(frozen=True, slots=True)
 class Period:
-    """A part of the presentation on its own timeline (5.3.2)."""
+    """A part of the presentation on its own timeline (5.3.2).
+
+    Attributes:
+        attributes: of the element.
+        sets: what players choose from.
+        address: what the addresses in it are relative to; None: the manifest.
+    """
 
     attributes: Attributes
     sets: Sequence[AdaptationSet]
+    address: str | None = None
+
+    def text(self) -> str:
+        """The element alone, as it stands in a manifest."""
+        mpd = ET.Element("MPD")
+        _period(mpd, self)
+        ET.indent(mpd)
+        (element,) = mpd
+        return ET.tostring(element, encoding="unicode").rstrip()
 
 
 def manifest(
@@ -189,6 +204,7 @@ def manifest(
     periods: Iterable[Period],
     clocks: Iterable[tuple[str, str]] = (),
     latency: Fraction | None = None,
+    written: str = "",
 ) -> bytes:
     """The manifest, as UTF-8 text.
 
@@ -198,6 +214,7 @@ def manifest(
             (5.8.4.11).
         latency: seconds after its production at which media should be on show (Annex K.3);
             players keep to it without another pace. None: as they like.
+        written: periods before these, as `Period.text` gives them, one after the other.
 
     >>> manifest({"type": "static"}, [])[:38]
     b"<?xml version='1.0' encoding='utf-8'?>"
@@ -208,10 +225,10 @@ def manifest(
         service = _add(mpd, "ServiceDescription", {"id": "0"})
         _add(service, "Latency", {"target": str(int(latency * 1000))})
         _add(service, "PlaybackRate", {"min": "1", "max": "1"})
+    if written:
+        mpd.append(ET.Comment(_WRITTEN))
     for period in periods:
-        element = _add(mpd, "Period", period.attributes)
-        for one in period.sets:
-            _adaptation_set(element, one)
+        _period(mpd, period)
     for scheme, place in clocks:
         _add(mpd, "UTCTiming", {"schemeIdUri": scheme, "value": place})
     ET.indent(mpd)
@@ -224,7 +241,21 @@ def manifest(
                     before = segments.before
                     comment = f"<!--{_place_of(before)}-->".encode()
                     text = text.replace(comment, before.text.encode())
+    if written:
+        text = text.replace(f"<!--{_WRITTEN}-->".encode(), written.encode(), 1)
     return text + b"\n"
+
+
+_WRITTEN: Final = "periods"
+"""A comment that stands where the text of periods goes."""
+
+
+def _period(mpd: ET.Element, period: Period) -> None:
+    element = _add(mpd, "Period", period.attributes)
+    if period.address is not None:
+        _add(element, "BaseURL").text = _xml_text(period.address)
+    for one in period.sets:
+        _adaptation_set(element, one)
 
 
 def _place_of(before: Timeline) -> str:

@@ -54,14 +54,12 @@ def manifest(title: Title, low_latency: bool = False) -> bytes:
         about["maxSegmentDuration"] = longest
     about["minBufferTime"] = "PT2S"
     is_ahead = low_latency and about["type"] == "dynamic"
-    latency = _low_latency(title, about) if is_ahead else None
+    latency = low_latency_of(title, about) if is_ahead else None
     periods = []
     start = Fraction(0)
     for number, period in enumerate(title.periods):
         grows = is_ahead and number == len(title.later)
-        sets = [
-            _adaptation(n, members, period, title, grows) for n, members in enumerate(_sets(period))
-        ]
+        sets = media_sets(period, title, grows)
         for text in period.subtitles:
             # one file of WebVTT cannot grow
             if text.rendition is not None or title.growth is None or title.growth.ended:
@@ -82,7 +80,7 @@ _UPDATES: Final = Fraction(1)
 """Seconds from one update of a manifest to the next: dash.js makes no more of them."""
 
 
-def _low_latency(title: Title, about: dict[str, str]) -> Fraction:
+def low_latency_of(title: Title, about: dict[str, str]) -> Fraction:
     """Seconds from when media are made until they should be on show; the rest is put into `about`.
 
     It is what the writer needs from one write to the next and before it, three parts, and the
@@ -151,6 +149,17 @@ def _kind(title: Title, total: Fraction) -> dict[str, str]:
 def utc(time: datetime) -> str:
     """A time as XML Schema and ISO 8601 have it, to the millisecond."""
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def media_sets(period: Title, title: Title, grows: bool = False) -> list[AdaptationSet]:
+    """The video and audio of a period of a title.
+
+    Args:
+        grows: whether the segment is listed that is not complete.
+    """
+    return [
+        _adaptation(n, members, period, title, grows) for n, members in enumerate(_sets(period))
+    ]
 
 
 def _sets(title: Title) -> list[list[Rendition]]:

@@ -1,0 +1,566 @@
+"""One title of several files, one after the other: its lists are made of the lists of each file.
+
+No media is packaged again: addresses in a list lead to the segments of the files, which have their
+bytes and tags. A segment has the number that it got when its file joined the title, whatever is
+deleted before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from datetime import datetime, timedelta
+from fractions import Fraction
+from hashlib import md5
+from typing import Final, TypeAlias
+
+from fragdex.lru_cache import LRUCache
+from fragdex.muxing.segmentation import MARGIN
+from fragdex.muxing.view import View
+from fragdex.packaging import m3u8, mpd, playlists
+from fragdex.packaging.date_ranges import program_date
+from fragdex.packaging.mpd import xml_duration
+from fragdex.packaging.package import DASH, HLS, MANIFEST, MULTIVARIANT, Package
+from fragdex.packaging.titling import UNIX, Growth, Title
+from fragdex.record import record
+
+PLACE: Final = "\ue000"
+"""What addresses of a file begin with in its lists, until it is known how to get there."""
+_MARK: Final = PLACE.encode()
+_KEPT: Final = 64 << 20
+"""Bytes of lists that are kept; one of a week may have 10 MiB."""
+_FIRST = re.compile(rb"^#EXT(?:INF:|-X-(?:MAP|KEY|PROGRAM-DATE-TIME|PART):|-X-GAP)", re.MULTILINE)
+"""Where the segments of a list begin."""
+_DROPPED = re.compile(
+    rb"^#EXT-X-(?:PROGRAM-DATE-TIME|RENDITION-REPORT|ENDLIST|DATERANGE).*\n", re.MULTILINE
+)
+_PARTS = re.compile(rb"^#EXT-X-P(?:ART|RELOAD-HINT):.*\n", re.MULTILINE)
+_ADDRESS = re.compile(rb'^(#EXT-X-(?:MAP|PART|PRELOAD-HINT):.*?URI="|(?=[^#\n]))', re.MULTILINE)
+_LASTS = re.compile(rb"^#EXTINF:([\d.]+)", re.MULTILINE)
+_TARGET = re.compile(rb"^#EXT-X-TARGETDURATION:(\d+)", re.MULTILINE)
+
+
+@record(frozen=True, slots=True)
+class RotatedFile:
+    """Where a file stands in a title.
+
+    Attributes:
+        name: of the file.
+        file: what tells it from another one of this name.
+        start: microseconds since 1970 at which its first picture or sound was made.
+        turn: discontinuities of the title before it.
+        first: rendition → number of its first segment.
+        counts: rendition → segments; None: it is the last file, and may grow.
+        micros: microseconds that it lasts; 0: not known yet.
+        turns: discontinuities in it.
+    """
+
+    name: str
+    file: int
+    start: int
+    turn: int
+    first: Mapping[str, int]
+    counts: Mapping[str, int] | None = None
+    micros: int = 0
+    turns: int = 0
+
+    @property
+    def stop(self) -> int:
+        """Microseconds since 1970 at which it ends, as far as that is known."""
+        return self.start + self.micros
+
+
+@record(frozen=True, slots=True)
+class FileLists:
+    """What the lists of a file say.
+
+    Attributes:
+        lists: rendition → lines of its segments; addresses begin with `PLACE`.
+        counts: rendition → segments.
+        turns: discontinuities between them.
+        seconds: that it lasts.
+        master: the multivariant playlist.
+        title: the renditions; None: its periods are all that is kept of them.
+        periods: of the manifest, as text.
+    """
+
+    lists: Mapping[str, bytes]
+    counts: Mapping[str, int]
+    turns: int
+    seconds: Fraction
+    master: bytes
+    title: Title | None = None
+    periods: str = ""
+
+    @classmethod
+    def of(cls, package: Package) -> FileLists:
+        """Of a file to which nothing more comes."""
+        names = renditions_of(package)
+        texts = {name: package[f"{name}.m3u8"].read() for name in names}
+        lists = {name: lines_of(text) for name, text in texts.items()}
+        seconds = sum((one.seconds for one in package.title.periods), Fraction(0))
+        return cls(
+            lists,
+            {name: len(_LASTS.findall(text)) for name, text in lists.items()},
+            lists[names[0]].count(b"#EXT-X-DISCONTINUITY\n"),
+            seconds,
+            package[MULTIVARIANT].read(),
+            package.title,
+        )
+
+    def placed(self, file: RotatedFile, zero: int) -> FileLists:
+        """With the periods of the manifest, where the file begins; without what they are made of.
+
+        Args:
+            zero: microseconds since 1970 from which the manifest counts.
+        """
+        assert self.title is not None
+        made = periods_of(self.title, file, zero)
+        return replace(self, title=None, periods="\n  ".join(one.text() for one in made))
+
+
+def renditions_of(package: Package) -> list[str]:
+    """The names of the renditions of video and audio."""
+    return [one.name for one in package.title.renditions]
+
+
+def target_of(text: bytes) -> int:
+    """The target duration of a media playlist."""
+    found = _TARGET.search(text)
+    return int(found[1]) if found else 0
+
+
+def lines_of(text: bytes) -> bytes:
+    r"""The segments of a media playlist: no dates, no end, addresses marked.
+
+    >>> lines_of(b'#EXTM3U\\n#EXT-X-MAP:URI="i.mp4"\\n#EXTINF:1,\\nv1/0.m4s\\n').count(_MARK)
+    2
+    """
+    begins = _FIRST.search(text)
+    body = text[begins.start() :] if begins else b""
+    return _ADDRESS.sub(rb"\1" + _MARK, _DROPPED.sub(b"", body))
+
+
+def periods_of(
+    title: Title, file: RotatedFile, zero: int, grows: bool = False, is_open: bool = False
+) -> list[mpd.Period]:
+    """The periods of a file in the manifest of a title.
+
+    Args:
+        zero: as of `FileLists.placed`.
+        grows: whether the segment is listed that is not complete.
+        is_open: whether more of the last one may come.
+    """
+    periods, start = [], Fraction(file.start - zero, 10**6)
+    for number, period in enumerate(title.periods):
+        is_last = number == len(title.later)
+        about = {"id": str(file.turn + number), "start": xml_duration(start)}
+        if not (is_last and is_open):
+            about["duration"] = xml_duration(period.seconds)
+        sets = playlists.media_sets(period, title, grows and is_last)
+        periods.append(mpd.Period(about, sets, f"{PLACE}/dash/"))
+        start += period.seconds
+    return periods
+
+
+def gone(file: RotatedFile) -> FileLists:
+    """Of a file that was deleted, and others before it were not: its segments are missing."""
+    lists = {}
+    for name, count in (file.counts or {}).items():
+        ends = [file.micros * number // max(count, 1) for number in range(count + 1)]
+        lines = m3u8.gap(ends, f"{PLACE}{name}/gap.m4s") if count else []
+        lists[name] = m3u8.text_of(lines)
+    seconds = Fraction(file.micros, 10**6)
+    return FileLists(lists, file.counts or {}, file.turns, seconds, b"")
+
+
+@record(frozen=True, slots=True)
+class Window:
+    """Which part of a title is listed: the files that reach into it.
+
+    Attributes:
+        start, stop: microseconds since 1970; None: without a bound.
+        last: microseconds before the end; None: without a bound.
+        query: of the addresses of its lists.
+    """
+
+    start: int | None = None
+    stop: int | None = None
+    last: int | None = None
+    query: str = ""
+
+    def begins(self, end: int) -> int:
+        """Microseconds since 1970 from which on it lists a title that ends there."""
+        lows = [self.start or 0]
+        if self.last is not None:
+            lows.append(end - self.last)
+        return max(lows)
+
+    def of(self, files: Sequence[RotatedFile], end: int) -> list[RotatedFile]:
+        """The files that reach into it.
+
+        Args:
+            end: microseconds since 1970 at which the title ends.
+        """
+        low = self.begins(end)
+        stops = [*(one.stop for one in files[:-1]), end]
+        return [
+            one
+            for one, stop in zip(files, stops, strict=True)
+            if stop > low and (self.stop is None or one.start < self.stop)
+        ]
+
+
+WHOLE: Final = Window()
+
+
+@record(frozen=True, eq=False)
+class RotatedPackage:
+    """The lists of a title of files, as they are at a moment.
+
+    Attributes:
+        files: one after the other; at least one.
+        lists_of: gives what the lists of a file say that is closed.
+        last: the package of the last file, which may grow; None: it is closed as well.
+        target: whole seconds that no segment exceeds when it is rounded.
+        part: seconds that no part exceeds; None: there are none.
+        zero: microseconds since 1970 from which the manifest counts.
+        ended: whether nothing comes any more.
+        changed: microseconds since 1970 of the last write.
+        findings: which files are not in the title, and why.
+        window: what is listed.
+        link: gives how to get from a list to the address of a file.
+        key: of the link; equal ones give equal addresses.
+    """
+
+    files: Sequence[RotatedFile]
+    lists_of: Callable[[RotatedFile], FileLists]
+    last: Package | None
+    target: int
+    part: Fraction | None
+    zero: int
+    ended: bool
+    changed: int
+    findings: tuple[str, ...] = ()
+    window: Window = WHOLE
+    link: Callable[[str], str] = str
+    key: str = ""
+    _kept: LRUCache[View] = field(default_factory=lambda: LRUCache[View](_KEPT))
+    sources: tuple[()] = ()
+
+    @property
+    def title(self) -> Title:
+        """How it grows; its renditions are those of the files."""
+        began, changed = (UNIX + timedelta(microseconds=at) for at in (self.zero, self.changed))
+        return Title((), growth=Growth(self.target, self._is_over, began, changed))
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether nothing comes into the window."""
+        stop = self.window.stop
+        return self.ended or (stop is not None and stop <= self.files[-1].start)
+
+    @property
+    def end(self) -> int:
+        """Microseconds since 1970 at which it ends by now."""
+        last = self.files[-1]
+        if self.last is None:
+            return last.stop
+        seconds = sum((one.seconds for one in self.last.title.periods), Fraction(0))
+        return last.start + int(seconds * 10**6)
+
+    def within(self, window: Window, link: Callable[[str], str], key: str) -> RotatedPackage:
+        """The same, as somebody requests it; made lists are shared."""
+        return replace(self, window=window, link=link, key=key)
+
+    def after(self, files: Sequence[RotatedFile], findings: tuple[str, ...]) -> RotatedPackage:
+        """The same with files before those it has."""
+        kept, every = LRUCache[View](_KEPT), (*files, *self.files)
+        return replace(self, files=every, findings=findings, _kept=kept)
+
+    def __getitem__(self, name: str) -> View:
+        """A list, or the manifest.
+
+        Raises:
+            KeyError: the title has no such list.
+        """
+        if name == MULTIVARIANT:
+            return self._text(HLS, name, self._multivariant)
+        if name == MANIFEST:
+            return self._text(DASH, name, self._manifest)
+        return self._media_list(name)
+
+    def reloaded(self, name: str, *, skip: bool = False, segment: int | None = None) -> View:
+        """As `Package.reloaded`."""
+        self._stem(name)
+        is_left_open = (
+            segment is not None
+            and self._is_over
+            and segment < self._reached(name)[0] <= segment + 2
+        )
+        return self._media_list(name, True, skip, is_left_open)
+
+    def progress(self, name: str) -> tuple[int, int] | None:
+        """As `Package.progress`, in the numbers of the title."""
+        self._stem(name)
+        return None if self._is_over else self._reached(name)
+
+    def hold_back(self, name: str, segment: int | None) -> float:
+        """As `Package.hold_back`."""
+        self._stem(name)
+        if segment is None or not self._is_over or self.part is None:
+            return 0.0
+        return 0.0 if segment < self._reached(name)[0] else float(3 * self.part)
+
+    def parts_of_open(self, name: str) -> None:
+        """Segments have the addresses of their files."""
+
+    def is_next_part(self, name: str) -> bool:
+        """Segments have the addresses of their files."""
+        return False
+
+    def parts_of(self, name: str) -> list[View]:
+        """Segments have the addresses of their files."""
+        raise KeyError(name)
+
+    def _stem(self, name: str) -> str:
+        stem = name.removesuffix(".m3u8")
+        if stem == name or stem not in self.files[-1].first:
+            raise KeyError(name)
+        return stem
+
+    def _reached(self, name: str) -> tuple[int, int]:
+        """Number of the segment that comes next, and parts of it."""
+        last, stem = self.files[-1], self._stem(name)
+        if self.last is None:
+            return last.first[stem] + (last.counts or {}).get(stem, 0), 0
+        complete, begun = self.last.progress(name) or (self._count(stem), 0)
+        return last.first[stem] + complete, begun if self._names_parts else 0
+
+    @property
+    def _names_parts(self) -> bool:
+        """Whether the parts of the last file are no longer than those of the title."""
+        promised = None if self.last is None else self.last.title.promised
+        return promised is not None and self.part is not None and promised.part <= self.part
+
+    def _count(self, stem: str) -> int:
+        """Segments of the last file that are complete."""
+        assert self.last is not None
+        return len(_LASTS.findall(self.last[f"{stem}.m3u8"].read()))
+
+    # -- texts
+
+    def _text(self, media_type: str, kind: str, write: Callable[[], bytes]) -> View:
+        def make() -> View:
+            text = write()
+            digest = md5(text, usedforsecurity=False).hexdigest()
+            named = [text]
+            return View(
+                media_type, (), ["rotated", digest], [len(text)], lambda _: named, self.findings
+            )
+
+        key = kind, self.window, self.key
+        return self._kept.get_or_make(key, _KEPT, make, weight=lambda view: view.size)
+
+    def _media_list(
+        self, name: str, ahead: bool = False, skip: bool = False, is_left_open: bool = False
+    ) -> View:
+        stem = self._stem(name)
+        kind = f"{name} {ahead} {skip} {is_left_open}"
+        return self._text(HLS, kind, lambda: self._media(stem, ahead, skip, is_left_open))
+
+    def _media(self, stem: str, ahead: bool, skip: bool, is_left_open: bool) -> bytes:
+        files = self.window.of(self.files, self.end)
+        low = None if self.part is None else m3u8.LowLatency(self.part, (), skip)
+        head = [
+            "#EXTM3U",
+            f"#EXT-X-VERSION:{m3u8.VERSION_OF_EVENTS}",
+            f"#EXT-X-TARGETDURATION:{self.target}",
+            f"#EXT-X-MEDIA-SEQUENCE:{files[0].first[stem]}",
+            f"#EXT-X-DISCONTINUITY-SEQUENCE:{files[0].turn}",
+            *([] if low is None else low.head(self.target)),
+        ]
+        pieces: list[bytes] = []
+        kept, stay = files, (m3u8.SKIPPED_UNTIL + 1) * self.target
+        seconds = Fraction(0)
+        for number, file in reversed(list(enumerate(files))):
+            text = self._lines(file, stem, ahead, seconds)
+            date = program_date(UNIX + timedelta(microseconds=file.start), Fraction(0))
+            tags = f"#EXT-X-PROGRAM-DATE-TIME:{date}\n"
+            if number:
+                tags = f"#EXT-X-DISCONTINUITY\n{tags}"
+            place = f"{self.link(file.name)}/hls/".encode()
+            pieces.append(tags.encode() + text.replace(_MARK, place))
+            if seconds <= stay:
+                seconds += sum(Fraction(one.decode()) for one in _LASTS.findall(text))
+            if skip and seconds > stay:
+                kept = files[number:]
+                break
+        lines = b"".join(reversed(pieces))
+        if low is not None and skip:
+            before = kept[0].first[stem] - files[0].first[stem]
+            left = low.without_skipped(lines.decode().splitlines(), self.target, before)
+            lines = m3u8.text_of(left)
+        tail = []
+        if not self._is_over:
+            tail = self._reports(stem)
+        elif not is_left_open:
+            tail = ["#EXT-X-ENDLIST"]
+        return m3u8.text_of(head) + lines + m3u8.text_of(tail)
+
+    def _lines(self, file: RotatedFile, stem: str, ahead: bool, after: Fraction) -> bytes:
+        """The segments of a file; parts are only named near the end.
+
+        Args:
+            after: seconds that follow it in the list.
+        """
+        if file is not self.files[-1] or self.last is None:
+            text = self.lists_of(file).lists[stem]
+        else:
+            name = f"{stem}.m3u8"
+            text = lines_of((self.last.reloaded(name) if ahead else self.last[name]).read())
+            if not self._names_parts:
+                return _PARTS.sub(b"", text)
+        if self.part is None or after >= 3 * self.target:
+            text = _PARTS.sub(b"", text)
+        return text
+
+    def _reports(self, stem: str) -> list[str]:
+        """Where the other lists are by now."""
+        if self.part is None:
+            return []
+        lines = []
+        for name in self.files[-1].first:
+            if name == stem:
+                continue
+            complete, begun = self._reached(f"{name}.m3u8")
+            if begun:
+                lines.append(
+                    m3u8.rendition_report(self._query(f"{name}.m3u8"), complete, begun - 1)
+                )
+        return lines
+
+    def _query(self, address: str) -> str:
+        return f"{address}?{self.window.query}" if self.window.query else address
+
+    def _multivariant(self) -> bytes:
+        files = self.window.of(self.files, self.end)
+        closed = files if self.last is None else [one for one in files if one.counts is not None]
+        masters = [self.lists_of(one).master for one in closed]
+        if self.last is not None:
+            masters.insert(0, self.last[MULTIVARIANT].read())
+        return merged([one for one in masters if one], self._query)
+
+    def _manifest(self) -> bytes:
+        files = self.window.of(self.files, self.end)
+        is_last = files[-1] is self.files[-1] and self.last is not None
+        about, latency, grows = self._kind(), None, False
+        clocks = []
+        title = self.last.title if self.last is not None and is_last else None
+        if not self._is_over:
+            clocks = [(mpd.HTTP_ISO, playlists.CLOCK), (mpd.HTTP_HEAD, MANIFEST)]
+            growth = None if title is None else title.growth
+            if title is not None and growth is not None and title.promised is not None:
+                grows = not growth.ended
+                began = UNIX + timedelta(microseconds=self.files[-1].start)
+                at = replace(title, growth=replace(growth, began=began))
+                latency = playlists.low_latency_of(at, about)
+        closed = files[:-1] if is_last else files
+        texts = []
+        for file in closed:
+            text = self.lists_of(file).periods
+            if text:
+                texts.append(text.replace(PLACE, self.link(file.name)))
+        periods = []
+        if title is not None:
+            for one in periods_of(title, files[-1], self.zero, grows, not self._is_over):
+                assert one.address is not None
+                address = one.address.replace(PLACE, self.link(files[-1].name))
+                periods.append(replace(one, address=address))
+        return mpd.manifest(about, periods, clocks, latency, "\n  ".join(texts))
+
+    def _kind(self) -> dict[str, str]:
+        """Whether it grows, and what players need to know then (5.3.1.2)."""
+        about = {"type": "static", "profiles": mpd.LIVE}
+        if self._is_over:
+            last = self.window.of(self.files, self.end)[-1]
+            stop = self.end if last is self.files[-1] else last.stop
+            about["mediaPresentationDuration"] = xml_duration(Fraction(stop - self.zero, 10**6))
+        else:
+            zero, changed = (_utc(at) for at in (self.zero, self.changed))
+            about |= {
+                "type": "dynamic",
+                "availabilityStartTime": zero,
+                "publishTime": changed,
+                "minimumUpdatePeriod": "PT1S",
+            }
+        about["maxSegmentDuration"] = xml_duration(self.target + 2 * MARGIN)
+        return about | {"minBufferTime": "PT2S"}
+
+
+def _utc(micros: int) -> str:
+    return playlists.utc(UNIX + timedelta(microseconds=micros))
+
+
+AnyPackage: TypeAlias = Package | RotatedPackage
+
+
+_NUMBERS: Final = ("BANDWIDTH", "AVERAGE-BANDWIDTH", "FRAME-RATE")
+_CODECS = re.compile(r'CODECS="([^"]*)"')
+
+
+def merged(masters: Sequence[bytes], query: Callable[[str], str]) -> bytes:
+    r"""One multivariant playlist for what files need that follow each other.
+
+    Args:
+        masters: of the files, which have the same renditions: the names are those of the first.
+        query: gives the address of a list from its name.
+
+    >>> line = b'#EXT-X-STREAM-INF:BANDWIDTH=%d,CODECS="%s"\nv1.m3u8\n'
+    >>> merged([line % (5, b"avc1"), line % (9, b"hvc1")], str)
+    b'#EXT-X-STREAM-INF:BANDWIDTH=9,CODECS="avc1,hvc1"\nv1.m3u8\n'
+    """
+    several = [_plain(one) for one in dict.fromkeys(masters)]
+    lines = []
+    for number, line in enumerate(several[0]):
+        if line.startswith("#EXT-X-STREAM-INF:"):
+            others = [x[number] for x in several[1:] if number < len(x) and x[number][:1] == "#"]
+            line = _widest([line, *others])
+        elif line and not line.startswith("#"):
+            line = query(line)
+        elif line.startswith("#EXT-X-MEDIA:"):
+            line = re.sub(r'URI="(.*?)"', lambda found: f'URI="{query(found[1])}"', line)
+        lines.append(line)
+    keys = [x for one in masters for x in one.decode().splitlines() if "-SESSION-KEY:" in x]
+    head = lines[:2] if lines[0] == "#EXTM3U" else []
+    return m3u8.text_of([*head, *dict.fromkeys(keys), *lines[len(head) :]])
+
+
+def _plain(master: bytes) -> list[str]:
+    """The lines of a multivariant playlist, of video and audio alone."""
+    lines = []
+    for line in master.decode().splitlines():
+        left_out = ("#EXT-X-I-FRAME", "#EXT-X-IMAGE", "#EXT-X-SESSION-KEY", "#EXT-X-INDEPENDENT")
+        if line.startswith(left_out) or "TYPE=SUBTITLES" in line or "#EXT-X-START" in line:
+            continue
+        lines.append(line.replace(',SUBTITLES="subtitles"', ""))
+    return lines
+
+
+def _widest(lines: Sequence[str]) -> str:
+    """One EXT-X-STREAM-INF that says what any of them needs."""
+    line = lines[0]
+    for name in _NUMBERS:
+        values = [x for one in lines for x in re.findall(rf"(?<=[:,]){name}=([\d.]+)", one)]
+        if values:
+            line = re.sub(rf"(?<=[:,]){name}=[\d.]+", f"{name}={max(values, key=float)}", line)
+    codecs = dict.fromkeys(x for one in lines for c in _CODECS.findall(one) for x in c.split(","))
+    if codecs:
+        line = _CODECS.sub(f'CODECS="{",".join(codecs)}"', line)
+    return line
+
+
+def micros_of(time: datetime) -> int:
+    """Microseconds since 1970."""
+    return (time - UNIX) // timedelta(microseconds=1)
