@@ -8,6 +8,8 @@ import os
 import signal
 import socket
 import sys
+import tempfile
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -347,12 +349,16 @@ def origin(
     limits = ConnectionLimits(
         head_bytes=HEAD_BYTES, head_seconds=10, answer_seconds=30, connections=2 * CONNECTIONS
     )
-    server = uvicorn.Config(
-        make, http=BoundedConnection.within(limits), ws="none", limit_concurrency=CONNECTIONS,
-        factory=True, workers=workers, log_level="warning", access_log=False,
-        server_header=False, proxy_headers=False, timeout_graceful_shutdown=GRACE,
-    )  # fmt: skip
-    with listening(host, port) as accepting:
+    # processes agree there on the numbers of titles of several files
+    alone = workers == 1 or cache is not None
+    notes = nullcontext() if alone else tempfile.TemporaryDirectory(prefix="fragdex-")
+    with listening(host, port) as accepting, notes as shared:
+        make = partial(make, notes=None if shared is None else Path(shared))
+        server = uvicorn.Config(
+            make, http=BoundedConnection.within(limits), ws="none", limit_concurrency=CONNECTIONS,
+            factory=True, workers=workers, log_level="warning", access_log=False,
+            server_header=False, proxy_headers=False, timeout_graceful_shutdown=GRACE,
+        )  # fmt: skip
         where, number = accepting.getsockname()[:2]
         url = f"http://{f'[{where}]' if ':' in where else where}:{number}/"
         print(json_line({"url": url}) if json else f"Serving {url}\n", end="", flush=True)

@@ -3,6 +3,8 @@
 `make_app` makes it, for an ASGI server of its own or below a mount of another application.
 
 titles       names to indexes and packages, a few of them in memory; where indexes are kept
+rotated      patterns of names: files that follow each other as one title
+writes       which files are being written
 film_list    which files there are, and the pages that show them
 addresses    what a path and its query ask for, and until when a signature allows it
 previews     thumbnails, storyboards, waveforms and loudness, made few at a time

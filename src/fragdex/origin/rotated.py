@@ -58,6 +58,8 @@ _AGAIN: Final = 0.1
 """Seconds until files are looked at again that wait to join."""
 _CLOSE: Final = 2_000_000
 """Microseconds between files that are no gap: recorders name whole seconds."""
+_FAR_FROM_WRITES: Final = 60_000_000
+"""Microseconds by which the creation time of a file that grows may differ from its first write."""
 _JUDGED: Final = 3
 """Latest files that decide how long segments are."""
 _TURNS: Final = 100_000
@@ -444,7 +446,7 @@ class RotatedTitle:
         if promised is None:
             target = max(target, _LONGEST)
         names = renditions_of(package)
-        self._ledger = _Ledger(names, target, part, zero - zero % 1_000_000)
+        self._ledger = _Ledger(names, target, part, zero)
         first = dict.fromkeys(names, start // 1_000_000)
         self._ledger.files.append(RotatedFile(one.name, one.file, start, _TURNS, first))
         return None
@@ -577,19 +579,17 @@ class RotatedTitle:
 
         What a moov says of a file that grows counts if it is near when the file was made.
         """
-        written = one.written // 1000 - int(seconds * 10**6)
-        born = born_ns(f"{self.titles.root}/{one.name}")
-        written = max(written if born is None else min(written, born // 1000), 0)
+        born = born_ns(f"{self.titles.root}/{one.name}") or one.written
+        written = max(min(one.written - int(seconds * 10**9), born) // 10**6 * 1000, 0)
         created = None
         with suppress(FragdexError), self.titles.sources(film) as (source,):
             init = film.windows[0].periods[0].init
             created = creation(parse(plain_init(b"".join(map(source.read, init)))))
-        if created is None:
+        if created is None or (
+            film.growing is True and abs(micros_of(created) - written) > _FAR_FROM_WRITES
+        ):
             return [written]
-        at = micros_of(created)
-        if film.growing is True and abs(at - written) > 60_000_000:
-            return [written]
-        return [at, written]
+        return [micros_of(created), written]
 
     def _place(
         self, film: ServedFilm, one: FoundFile, package: Package, last: RotatedFile | None

@@ -420,26 +420,24 @@ class RotatedPackage:
         else:
             name = f"{stem}.m3u8"
             text = lines_of((self.last.reloaded(name) if ahead else self.last[name]).read())
-            if not self._names_parts:
-                return _PARTS.sub(b"", text)
-        if self.part is None or after >= 3 * self.target:
+        if not self._names_parts or after >= 3 * self.target:
             text = _PARTS.sub(b"", text)
         return text
 
     def _reports(self, stem: str) -> list[str]:
-        """Where the other lists are by now."""
-        if self.part is None:
+        """Where the other lists are by now, or this one, if there is no other.
+
+        hls.js (1.7.4, `parseLevelPlaylist`) takes a last segment for two that no tag follows.
+        """
+        if self.last is None or not self._names_parts:
             return []
-        lines = []
-        for name in self.files[-1].first:
-            if name == stem:
-                continue
-            complete, begun = self._reached(f"{name}.m3u8")
-            if begun:
-                lines.append(
-                    m3u8.rendition_report(self._query(f"{name}.m3u8"), complete, begun - 1)
-                )
-        return lines
+        title, first = self.last.title, self.files[-1].first
+        named = [one for one in title.renditions if one.name != stem] or title.renditions
+        return [
+            m3u8.rendition_report(self._query(f"{one.name}.m3u8"), first[one.name] + last, part)
+            for one in named
+            for last, part in [playlists.last_part(one, title)]
+        ]
 
     def _query(self, address: str) -> str:
         return f"{address}?{self.window.query}" if self.window.query else address
