@@ -30,6 +30,8 @@ PLACE: Final = "\ue000"
 _MARK: Final = PLACE.encode()
 _KEPT: Final = 64 << 20
 """Bytes of lists that are kept; one of a week may have 10 MiB."""
+_LED: Final = 8
+"""Segments before the last file for which its lists end with the file before."""
 _FIRST = re.compile(rb"^#EXT(?:INF:|-X-(?:MAP|KEY|PROGRAM-DATE-TIME|PART):|-X-GAP)", re.MULTILINE)
 """Where the segments of a list begin."""
 _DROPPED = re.compile(
@@ -37,6 +39,7 @@ _DROPPED = re.compile(
 )
 _PARTS = re.compile(rb"^#EXT-X-P(?:ART|RELOAD-HINT):.*\n", re.MULTILINE)
 _ADDRESS = re.compile(rb'^(#EXT-X-(?:MAP|PART|PRELOAD-HINT):.*?URI="|(?=[^#\n]))', re.MULTILINE)
+_URIS = re.compile(rb"^[^#\n].*\n", re.MULTILINE)
 _LASTS = re.compile(rb"^#EXTINF:([\d.]+)", re.MULTILINE)
 _TARGET = re.compile(rb"^#EXT-X-TARGETDURATION:(\d+)", re.MULTILINE)
 
@@ -293,25 +296,43 @@ class RotatedPackage:
 
     def reloaded(self, name: str, *, skip: bool = False, segment: int | None = None) -> View:
         """As `Package.reloaded`."""
-        self._stem(name)
-        is_left_open = (
-            segment is not None
-            and self._is_over
-            and segment < self._reached(name)[0] <= segment + 2
-        )
-        return self._media_list(name, True, skip, is_left_open)
+        return self._media_list(name, True, skip, self._shown_until(name, segment))
 
     def progress(self, name: str) -> tuple[int, int] | None:
         """As `Package.progress`, in the numbers of the title."""
         self._stem(name)
         return None if self._is_over else self._reached(name)
 
-    def hold_back(self, name: str, segment: int | None) -> float:
+    def last_part(self, name: str) -> tuple[int, int]:
+        """As `Package.last_part`."""
+        complete, begun = self._reached(name)
+        if begun or not self._names_parts:
+            return (complete, begun - 1) if begun else (complete - 1, 0)
+        assert self.last is not None
+        number, part = self.last.last_part(name)
+        return self.files[-1].first[self._stem(name)] + number, part
+
+    def hold_back(self, name: str, segment: int | None, part: int | None = None) -> float:
         """As `Package.hold_back`."""
-        self._stem(name)
-        if segment is None or not self._is_over or self.part is None:
+        is_led = self._shown_until(name, segment) is not None
+        if segment is None or part or self.part is None or not (is_led or self._is_over):
             return 0.0
-        return 0.0 if segment < self._reached(name)[0] else float(3 * self.part)
+        return float(3 * self.part)
+
+    def _shown_until(self, name: str, segment: int | None) -> int | None:
+        """Where the list ends for who waits for a segment, as `playlists.shown_until` has it.
+
+        Who waits for the end of a file gets it before the next one.
+        """
+        stem = self._stem(name)
+        if segment is None or self.last is None or not self._names_parts:
+            return None
+        before = self.files[-1].first[stem]
+        if segment + 2 <= before:
+            return segment + 2 if before <= segment + _LED else None
+        (one,) = (one for one in self.last.title.renditions if one.name == stem)
+        until = playlists.shown_until(one, self.last.title, segment - before)
+        return None if until is None else before + until
 
     def parts_of_open(self, name: str) -> None:
         """Segments have the addresses of their files."""
@@ -364,14 +385,16 @@ class RotatedPackage:
         return self._kept.get_or_make(key, _KEPT, make, weight=lambda view: view.size)
 
     def _media_list(
-        self, name: str, ahead: bool = False, skip: bool = False, is_left_open: bool = False
+        self, name: str, ahead: bool = False, skip: bool = False, until: int | None = None
     ) -> View:
         stem = self._stem(name)
-        kind = f"{name} {ahead} {skip} {is_left_open}"
-        return self._text(HLS, kind, lambda: self._media(stem, ahead, skip, is_left_open))
+        kind = f"{name} {ahead} {skip} {until}"
+        return self._text(HLS, kind, lambda: self._media(stem, ahead, skip, until))
 
-    def _media(self, stem: str, ahead: bool, skip: bool, is_left_open: bool) -> bytes:
+    def _media(self, stem: str, ahead: bool, skip: bool, until: int | None) -> bytes:
         files = self.window.of(self.files, self.end)
+        if until is not None:
+            files = [one for one in files if one.first[stem] < until] or files
         low = None if self.part is None else m3u8.LowLatency(self.part, (), skip)
         head = [
             "#EXTM3U",
@@ -385,7 +408,7 @@ class RotatedPackage:
         kept, stay = files, (m3u8.SKIPPED_UNTIL + 1) * self.target
         seconds = Fraction(0)
         for number, file in reversed(list(enumerate(files))):
-            text = self._lines(file, stem, ahead, seconds)
+            text = self._lines(file, stem, ahead, until, seconds)
             date = program_date(UNIX + timedelta(microseconds=file.start), Fraction(0))
             tags = f"#EXT-X-PROGRAM-DATE-TIME:{date}\n"
             if number:
@@ -403,23 +426,31 @@ class RotatedPackage:
             left = low.without_skipped(lines.decode().splitlines(), self.target, before)
             lines = m3u8.text_of(left)
         tail = []
-        if not self._is_over:
+        if until is not None or not self._is_over:
             tail = self._reports(stem)
-        elif not is_left_open:
+        else:
             tail = ["#EXT-X-ENDLIST"]
         return m3u8.text_of(head) + lines + m3u8.text_of(tail)
 
-    def _lines(self, file: RotatedFile, stem: str, ahead: bool, after: Fraction) -> bytes:
+    def _lines(
+        self, file: RotatedFile, stem: str, ahead: bool, until: int | None, after: Fraction
+    ) -> bytes:
         """The segments of a file; parts are only named near the end.
 
         Args:
+            until: number of the first segment that is left out; None: none is.
             after: seconds that follow it in the list.
         """
+        count = None if until is None else until - file.first[stem]
         if file is not self.files[-1] or self.last is None:
             text = self.lists_of(file).lists[stem]
+            if count is not None and count < (file.counts or {}).get(stem, 0):
+                text = text[: list(_URIS.finditer(text))[count - 1].end()]
+        elif ahead:
+            segment = None if count is None else count - 2
+            text = lines_of(self.last.reloaded(f"{stem}.m3u8", segment=segment).read())
         else:
-            name = f"{stem}.m3u8"
-            text = lines_of((self.last.reloaded(name) if ahead else self.last[name]).read())
+            text = lines_of(self.last[f"{stem}.m3u8"].read())
         if not self._names_parts or after >= 3 * self.target:
             text = _PARTS.sub(b"", text)
         return text
