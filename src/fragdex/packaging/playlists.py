@@ -152,14 +152,9 @@ def utc(time: datetime) -> str:
 
 
 def media_sets(period: Title, title: Title, grows: bool = False) -> list[AdaptationSet]:
-    """The video and audio of a period of a title.
-
-    Args:
-        grows: whether the segment is listed that is not complete.
-    """
-    return [
-        _adaptation(n, members, period, title, grows) for n, members in enumerate(_sets(period))
-    ]
+    """The video and audio of a period; `grows`: with the segment that is not complete."""
+    sets = enumerate(_sets(period))
+    return [_adaptation(n, members, period, title, grows) for n, members in sets]
 
 
 def _sets(title: Title) -> list[list[Rendition]]:
@@ -748,8 +743,7 @@ def _bit_rates(rendition: Rendition) -> Rates:
 
 def _text_rates(text: Subtitles) -> Rates:
     if text.cues is None:
-        assert text.rendition is not None
-        return _bit_rates(text.rendition)
+        return _bit_rates(_fragments_of(text))
     lasts = text.lead.lasts[: len(text.times)]
     return bit_rates(lasts, text.sizes, text.lead.timescale)
 
