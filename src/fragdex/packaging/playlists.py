@@ -190,13 +190,8 @@ def _adaptation(
     if grows and first.produced is not None:
         time, clock = first.produced
         made = time * first.timescale // first.track.timescale, utc(clock)
-    events = _events(members)
+    events = schemes_of(each for one in members for each in one.plan.between.events)
     return AdaptationSet(about, representations, label, roles, keys, events=events, produced=made)
-
-
-def _events(members: Sequence[Rendition]) -> tuple[tuple[str, str], ...]:
-    """Which events stand in the segments."""
-    return schemes_of(event for one in members for event in one.plan.between.events)
 
 
 def _independent(parts: Sequence[Rendition], title: Title) -> bool:
@@ -227,7 +222,7 @@ def _subtitles(number: int, text: Subtitles) -> AdaptationSet:
         rate = mpd.bandwidth(text.size, text.lead.seconds)
         one = Representation({"id": text.name, "bandwidth": rate}, address=f"{text.name}.vtt")
     roles = ["forced-subtitle" if text.forced else "subtitle"] + ["main"] * text.default
-    events = () if text.rendition is None else _events([text.rendition])
+    events = () if text.rendition is None else schemes_of(text.rendition.plan.between.events)
     return AdaptationSet(about, [one], text.title, roles, events=events)
 
 
