@@ -26,6 +26,8 @@ VERSION_OF_GAPS: Final = 8
 VERSION_OF_EVENTS: Final = 9
 """Of playlists that grow, be there gaps or not: it never changes (EXT-X-SKIP)."""
 GAP: Final = "#EXT-X-GAP"
+START, END, BREAK = "#EXTM3U", "#EXT-X-ENDLIST", "#EXT-X-DISCONTINUITY"
+STREAM_INF, MEDIA = "#EXT-X-STREAM-INF:", "#EXT-X-MEDIA:"
 INDEPENDENT: Final = "#EXT-X-INDEPENDENT-SEGMENTS"
 WRITABLE_CODEC = re.compile(r"[!#-+\--~]+")
 """Printable ASCII without quotes and commas, which part a list of codecs (RFC 6381, 3.2)."""

@@ -397,7 +397,7 @@ class RotatedPackage:
             files = [one for one in files if one.first[stem] < until] or files
         low = None if self.part is None else m3u8.LowLatency(self.part, (), skip)
         head = [
-            "#EXTM3U",
+            m3u8.START,
             f"#EXT-X-VERSION:{m3u8.VERSION_OF_EVENTS}",
             f"#EXT-X-TARGETDURATION:{self.target}",
             f"#EXT-X-MEDIA-SEQUENCE:{files[0].first[stem]}",
@@ -412,7 +412,7 @@ class RotatedPackage:
             date = program_date(UNIX + timedelta(microseconds=file.start), Fraction(0))
             tags = f"#EXT-X-PROGRAM-DATE-TIME:{date}\n"
             if number:
-                tags = f"#EXT-X-DISCONTINUITY\n{tags}"
+                tags = f"{m3u8.BREAK}\n{tags}"
             place = f"{self.link(file.name)}/hls/".encode()
             pieces.append(tags.encode() + text.replace(_MARK, place))
             if seconds <= stay:
@@ -429,7 +429,7 @@ class RotatedPackage:
         if until is not None or not self._is_over:
             tail = self._reports(stem)
         else:
-            tail = ["#EXT-X-ENDLIST"]
+            tail = [m3u8.END]
         return m3u8.text_of(head) + lines + m3u8.text_of(tail)
 
     def _lines(
@@ -553,16 +553,16 @@ def merged(masters: Sequence[bytes], query: Callable[[str], str]) -> bytes:
     several = [_plain(one) for one in dict.fromkeys(masters)]
     lines = []
     for number, line in enumerate(several[0]):
-        if line.startswith("#EXT-X-STREAM-INF:"):
+        if line.startswith(m3u8.STREAM_INF):
             others = [x[number] for x in several[1:] if number < len(x) and x[number][:1] == "#"]
             line = _widest([line, *others])
         elif line and not line.startswith("#"):
             line = query(line)
-        elif line.startswith("#EXT-X-MEDIA:"):
+        elif line.startswith(m3u8.MEDIA):
             line = re.sub(r'URI="(.*?)"', lambda found: f'URI="{query(found[1])}"', line)
         lines.append(line)
     keys = [x for one in masters for x in one.decode().splitlines() if "-SESSION-KEY:" in x]
-    head = lines[:2] if lines[0] == "#EXTM3U" else []
+    head = lines[:2] if lines[0] == m3u8.START else []
     return m3u8.text_of([*head, *dict.fromkeys(keys), *lines[len(head) :]])
 
 
