@@ -328,7 +328,7 @@ class UploadSession:
                     raise self._unlike("shorter", self._seen - self._span.start)
                 if ends_here:
                     self._make_durable()
-                    self.upload = replace(self.upload, byte_size=self._durable)
+                    self.upload = replace(self.upload, byte_size=self._appended)
                 self._settle()
             assert self._progress is not None
             self._close()
