@@ -401,7 +401,7 @@ class RotatedPackage:
             f"#EXT-X-VERSION:{m3u8.VERSION_OF_EVENTS}",
             f"#EXT-X-TARGETDURATION:{self.target}",
             f"#EXT-X-MEDIA-SEQUENCE:{files[0].first[stem]}",
-            f"#EXT-X-DISCONTINUITY-SEQUENCE:{files[0].turn}",
+            f"{m3u8.BREAK}-SEQUENCE:{files[0].turn}",
             *([] if low is None else low.head(self.target)),
         ]
         pieces: list[bytes] = []
