@@ -118,6 +118,41 @@ def test_a_copy_with_captions_is_made_of_mp4s_alone(run, sound, tmp_path):
     assert "not an ISO base media file" in done.err
 
 
+def with_pictures(path, cut, frames=200):
+    """The sound of FILE beside pictures, ten a second, that turn from dark to bright once."""
+    import av
+
+    with av.open(FILE) as heard, av.open(str(path), "w") as out:
+        sound = out.add_stream_from_template(heard.streams.audio[0])
+        pictures = out.add_stream("mpeg4", rate=10, width=64, height=48, pix_fmt="yuv420p")
+        for number in range(frames):
+            shade = np.full((72, 64), 40 if number < cut else 180, np.uint8)
+            out.mux(pictures.encode(av.VideoFrame.from_ndarray(shade, "yuv420p")))
+        out.mux(pictures.encode(None))
+        for packet in heard.demux(audio=0):
+            if packet.dts is not None:
+                packet.stream = sound
+                out.mux(packet)
+    return path
+
+
+def test_a_caption_stays_until_the_picture_is_cut(run, tmp_path):
+    def segments(path, *more):
+        done = run("transcribe", path, "-o", tmp_path / "said.json", *QUICK, *more)
+        assert done.code == 0, done.err
+        found = json.loads((tmp_path / "said.json").read_text("utf-8"))["segments"]
+        return [(one["start"], one["end"]) for one in found], done.err
+
+    plain, _ = segments(FILE)
+    start, end = plain[-1]
+    cut = int(end * 10) + 1
+    path = with_pictures(tmp_path / "cut.mp4", cut)
+    assert segments(path, "--at-cuts")[0] == [*plain[:-1], (start, cut / 10)]
+    same, told = segments(FILE, "--at-cuts")
+    assert same == plain
+    assert "captions do not follow cuts of the picture: " in told
+
+
 def test_what_nobody_reads_is_refused(run, tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("to be or not to be\n" * 99)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -12,11 +13,13 @@ from hypothesis import strategies as st
 
 from fragdex.muxing.captions import parse_json, parse_srt, parse_webvtt
 from fragdex.speech.captions import (
+    CUT_MS,
     USUAL,
     CaptionLayout,
     as_json,
     as_srt,
     as_webvtt,
+    at_cuts,
     cues_of,
     spoken,
 )
@@ -117,6 +120,53 @@ def test_cues_are_only_as_fast_as_the_words_make_them(words):
                 or len(both) > USUAL.line_length
                 or last.end_ms - cue.start_ms > USUAL.max_duration_ms
             )
+
+
+@given(
+    spoken_words(st.from_regex(r"[a-z]{1,14}[.,?]?", fullmatch=True)),
+    st.just(USUAL) | LAYOUTS,
+    st.data(),
+)
+def test_cues_follow_cuts_and_lose_nothing(words, layout, data):
+    plain = cues_of(words, layout)
+    sides = [side for cue in plain for side in (cue.start_ms, cue.end_ms)] or [0]
+    near = st.builds(lambda at, by: max(0, at + by), st.sampled_from(sides), st.integers(-400, 400))
+    cuts = tuple(data.draw(st.lists(near, max_size=30)))
+    cues = cues_of(words, replace(layout, cuts_ms=cuts))
+    assert [cue.text for cue in cues] == [cue.text for cue in plain]
+    ends = iter(words)
+    for old, new in zip(plain, cues, strict=True):
+        last = [next(ends) for _ in old.text.split()][-1].end_ms
+        for before, after in zip(old[:2], new[:2], strict=True):
+            assert before == after or (after in cuts and abs(after - before) <= CUT_MS)
+        assert new.start_ms <= old.start_ms
+        assert new.end_ms >= last
+        lasts, lasted = new.end_ms - new.start_ms, old.end_ms - old.start_ms
+        read = len(old.text) * 1000 / layout.reading_speed - 1
+        assert lasts >= min(lasted, max(layout.min_duration_ms, read))
+        assert lasts <= max(lasted, layout.max_duration_ms)
+    for (one, other), old in zip(pairwise(cues), plain, strict=False):
+        # Words that take no time are shown for a millisecond, cuts or not.
+        assert one.end_ms <= max(other.start_ms, old.start_ms + 1)
+
+
+@given(st.data())
+def test_cues_at_cuts_stay_where_they_are(data):
+    words = data.draw(spoken_words(st.from_regex(r"[a-z]{1,14}[.,?]?", fullmatch=True)))
+    layout = data.draw(st.just(USUAL) | LAYOUTS)
+    plain, ends = cues_of(words, layout), iter(words)
+    said = [[next(ends) for _ in cue.text.split()][-1].end_ms for cue in plain]
+    times = st.integers(0, 20_000)
+    layout = replace(layout, cuts_ms=tuple(data.draw(st.lists(times, max_size=60))))
+    once = at_cuts(plain, said, layout)
+    assert at_cuts(once, said, layout) == once
+
+
+def test_a_cue_ends_and_the_next_begins_at_the_cut_between_them():
+    words = [Word("One.", 1000, 2100), Word("Two.", 2350, 3600)]
+    assert [cue[:2] for cue in cues_of(words)] == [(1000, 2100), (2350, 3600)]
+    layout = CaptionLayout(cuts_ms=(800, 2240, 3950))
+    assert [cue[:2] for cue in cues_of(words, layout)] == [(800, 2240), (2240, 3600)]
 
 
 def test_a_sentence_begins_with_a_capital_where_two_slices_meet():

@@ -6,6 +6,7 @@ import base64
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from fragdex.agents.work import Report, Video
 from fragdex.decoding.picture_files import encoded, scaled_and_cropped
 from fragdex.errors import InvalidRequest
+from fragdex.frames.changes import changes as picture_changes
+from fragdex.frames.changes import small_frames
 from fragdex.frames.frames import Frames
 from fragdex.seeking.show import clock
 from fragdex.seeking.time_texts import parse_time
@@ -32,9 +35,7 @@ MOST_TEXT: Final = 300
 """Characters of what a file says itself."""
 MOST_FINDINGS: Final = 50
 _QUALITIES: Final = (85, 70, 50, 30)
-_SMALL: Final = (48, 27)
 _COMPARED: Final = 1500
-_AT_ONCE: Final = 256
 _LINE: Final = 14
 
 
@@ -181,9 +182,7 @@ def changes(
 ) -> dict[str, Any]:  # fmt: skip
     """Where a picture differs from the one before, found by halves where not all are compared."""
     low, high = span_of(videos[0].index, start, stop)
-    with Frames(
-        videos[0].source, videos[0].index, size=_SMALL, format="gray", damaged="blank"
-    ) as shown:
+    with small_frames(videos[0].source, videos[0].index) as shown:
         first, last = (int(one) for one in shown.numbers_at([low, high]))
         inside = np.arange(first, last + 1)
         if len(inside) > _COMPARED:
@@ -194,34 +193,11 @@ def changes(
             elif len(inside) < _COMPARED // 4:
                 inside = np.linspace(first, last, _COMPARED).astype(np.int64)
             inside = np.unique([first, *inside, last])
-        known: dict[int, np.ndarray[Any, Any]] = {}
-
-        def small(numbers: Sequence[int]) -> None:
-            missing = [*dict.fromkeys(one for one in numbers if one not in known)]
-            for at in range(0, len(missing), _AT_ONCE):
-                part = missing[at : at + _AT_ONCE]
-                batch = np.asarray(shown[part].data)[..., 0].astype(np.int16)
-                known.update(zip(part, batch, strict=True))
-                report(len(known) / (len(inside) + 1), "comparing pictures")
-
-        def differ(one: int, other: int) -> float:
-            return float(np.abs(known[one] - known[other]).mean()) / 2.55
-
-        small(inside.tolist())
-        pairs = [
-            (a, b)
-            for a, b in zip(inside.tolist()[:-1], inside.tolist()[1:], strict=True)
-            if differ(a, b) >= least
-        ]
         steps = int(np.diff(inside).max(initial=1))
-        while any(b - a > 1 for a, b in pairs):
-            middles = [(a + b) // 2 for a, b in pairs]
-            small(middles)
-            pairs = [
-                (a, b) if b - a < 2 else (a, m) if differ(a, m) >= differ(m, b) else (m, b)
-                for (a, b), m in zip(pairs, middles, strict=True)
-            ]
-        found = [(b, differ(a, b)) for a, b in pairs if differ(a, b) >= least]
+        found, compared = picture_changes(
+            shown, [*pairwise(inside.tolist())], least,
+            lambda done: report(done / (len(inside) + 1), "comparing pictures"),
+        )  # fmt: skip
         return {
             "changes": [
                 {"number": one, "time": round(float(shown.times[one]), 6), "strength": round(by, 1)}
@@ -230,7 +206,7 @@ def changes(
             "next": {"start": float(shown.times[found[MOST_CHANGES][0]])}
             if len(found) > MOST_CHANGES else None,
             "start": float(low), "stop": float(high),
-            "compared": len(known), "every_frame": steps == 1, "frames_between": steps,
+            "compared": compared, "every_frame": steps == 1, "frames_between": steps,
         }  # fmt: skip
 
 

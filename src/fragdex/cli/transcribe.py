@@ -131,6 +131,14 @@ def transcribe(
             " language.",
         ),
     ] = False,
+    at_cuts: Annotated[
+        bool,
+        typer.Option(
+            "--at-cuts",
+            help="Begin and end captions at cuts of the picture up to 0.3 s away; decodes the"
+            " pictures there.",
+        ),
+    ] = False,
     speakers: Annotated[
         bool,
         typer.Option(
@@ -207,6 +215,7 @@ def transcribe(
             "--compute-type": compute_type != "default", "--batch-size": batch_size > 1,
             "--line-length": line_length != 42, "--reading-speed": reading_speed != 20,
             "--min-duration": min_duration != 1, "--leave-out-doubted": leave_out_doubted,
+            "--at-cuts": at_cuts,
             **{
                 f"--{name.replace('_', '-')}": value not in (None, False)
                 for name, value in opening.items()
@@ -223,6 +232,7 @@ def transcribe(
     with options.extra("speech"):
         from fragdex.speech.captions import CaptionLayout, marked, spans_in_seconds
         from fragdex.speech.engines import EngineChoice, default_engine, make_engine
+        from fragdex.speech.transcribe import cuts_of
         from fragdex.speech.transcribe import transcribe as transcribe_file
     engine = engine or default_engine()
     choice = EngineChoice(
@@ -291,6 +301,15 @@ def transcribe(
             for line in _lines(marked(transcript)):
                 say(line + "\n")
         if form is not None:
+            if at_cuts:
+                try:
+                    cuts = cuts_of(
+                        transcript, source, layout,
+                        index=index, track=track, init=_init(opening["init"]),
+                    )  # fmt: skip
+                    layout = replace(layout, cuts_ms=cuts)
+                except FragdexError as error:  # the words are there
+                    complain(f"{file}: captions do not follow cuts of the picture: {error}")
             _write(transcript, layout, form, output, index, source)
     spans = {
         "doubted": spans_in_seconds(transcript.doubted),

@@ -5,6 +5,7 @@ frame_reader  pictures of samples: reads ahead, several runs at once, some held 
 frame_batch   what is handed out, and how a notebook shows it; all frames as one lazy array
 frame_track   a track that is open: its source, samples, numbers and decoders
 decode_runs   runs of samples to pictures
+changes       where the picture changes
 references    which samples no other picture refers to
 decoders      contexts of the decoder, reused by videos with the same coding
 pixels        decoded pictures to arrays

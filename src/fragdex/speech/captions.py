@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
@@ -21,6 +23,8 @@ PAUSE_MS: Final = 700
 """Silence that ends a cue."""
 BETWEEN_MS: Final = 80
 """Between a cue that stays for longer and the next one, so that the change is seen."""
+CUT_MS: Final = 300
+"""How far a cue is moved to begin or end at a cut of the picture."""
 _BREAKS: Final = (*SENTENCE_ENDS, ",", ";", ":", "、", ",", ";", ":")
 _SHORT_WORD: Final = 6
 """Characters of a word that does not stand in a line by itself."""
@@ -49,6 +53,8 @@ class CaptionLayout:
         reading_speed: characters a second that people read: cues stay for so long, where the next
             one leaves the time.
         leave_out_doubted: whether words that the sound does not bear out are left out.
+        cuts_ms: where the picture changes (`transcribe.cuts_of`): cues begin and end there where
+            that is up to 300 ms away, all of their words stay in them, and they can be read.
         min_duration_ms, max_duration_ms: of a cue. A sentence shorter than the least is shown with
             the next one; one longer than the most is parted.
 
@@ -62,6 +68,7 @@ class CaptionLayout:
     min_duration_ms: int = 1_000
     max_duration_ms: int = 7_000
     leave_out_doubted: bool = False
+    cuts_ms: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for name, (low, high) in BOUNDS.items():
@@ -100,18 +107,57 @@ def _shown(words: Sequence[Word], layout: CaptionLayout) -> Sequence[Word]:
 def _cues(words: Sequence[Word], layout: CaptionLayout) -> Iterator[tuple[CaptionCue, str | None]]:
     """The captions of words, each of one speaker, and who that is."""
     groups = _readable(_groups(words, layout), layout)
+    cues = []
     for number, group in enumerate(groups):
-        text = spoken(group)
         start, end = group[0].start_ms, group[-1].end_ms
-        wanted = max(layout.min_duration_ms, round(len(text) * 1000 / layout.reading_speed))
+        wanted = _wanted(spoken(group), layout)
         following = groups[number + 1][0].start_ms if number + 1 < len(groups) else None
         if end - start < wanted:
             end = start + wanted
             if following is not None:
                 end = max(group[-1].end_ms, min(end, following - BETWEEN_MS))
         # A player shows nothing of a cue that lasts no time.
-        cue = CaptionCue(start, max(end, start + 1), "\n".join(_lines(group, layout)))
-        yield cue, group[0].speaker
+        cues.append(CaptionCue(start, max(end, start + 1), "\n".join(_lines(group, layout))))
+    cues = at_cuts(cues, [group[-1].end_ms for group in groups], layout)
+    yield from zip(cues, (group[0].speaker for group in groups), strict=True)
+
+
+def _wanted(text: str, layout: CaptionLayout) -> int:
+    """Milliseconds in which a text can be read."""
+    return max(layout.min_duration_ms, round(len(text) * 1000 / layout.reading_speed))
+
+
+def at_cuts(
+    cues: Sequence[CaptionCue], spoken_until: Sequence[int], layout: CaptionLayout
+) -> list[CaptionCue]:
+    """Cues that begin and end at cuts of the picture (`layout.cuts_ms`) where one is near.
+
+    Args:
+        cues: in order of time.
+        spoken_until: milliseconds at which the last word of each ends.
+
+    >>> at_cuts([CaptionCue(200, 1200, "hello")], [700], CaptionLayout(cuts_ms=(0, 1300)))
+    [CaptionCue(start_ms=0, end_ms=1300, text='hello')]
+    """
+    cuts = sorted(layout.cuts_ms)
+    moved: list[CaptionCue] = []
+    for number, (cue, said) in enumerate(zip(cues, spoken_until, strict=True)):
+        start, end = cue[:2]
+        before = moved[-1].end_ms if moved else 0
+        following = cues[number + 1].start_ms if number + 1 < len(cues) else math.inf
+        start = _cut_near(cuts, start, max(before, end - layout.max_duration_ms), start)
+        least = start + min(end - start, _wanted(cue.text, layout))
+        most = max(end, start + layout.max_duration_ms)
+        end = _cut_near(cuts, end, max(said, least), min(following, most))
+        moved.append(CaptionCue(start, end, cue.text))
+    return moved
+
+
+def _cut_near(cuts: Sequence[int], time: int, low: float, high: float) -> int:
+    """The cut from `low` to `high` (both inclusive) that is nearest to a time; none: the time."""
+    first = bisect_left(cuts, max(low, time - CUT_MS))
+    last = bisect_right(cuts, min(high, time + CUT_MS))
+    return min(cuts[first:last], key=lambda cut: abs(cut - time), default=time)
 
 
 def marked(transcript: Transcript) -> list[Word]:

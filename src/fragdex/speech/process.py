@@ -23,6 +23,7 @@ from fragdex.sandbox.child import Answer, ChildProcess, Failures, ParentSource, 
 from fragdex.sandbox.processes import memory_of_one
 from fragdex.sandbox.walls import Walls
 from fragdex.speech.acoustics import model_folder
+from fragdex.speech.captions import CUT_MS
 from fragdex.speech.diarization import Diarizer, Turn, matched
 from fragdex.speech.engines import (
     ENGINES,
@@ -202,6 +203,15 @@ class SpeechProcess(ChildProcess):
         answer = self.do("matched_turns", check=check, answer=self._read, stretches=stretches)
         return [Turn(*turn) for turn in answer["turns"]]
 
+    def cuts(self, times_ms: Sequence[int], *, check: Check = lambda: None) -> tuple[int, ...]:
+        """Cuts of the picture near times; all in milliseconds. No engine needs to be open.
+
+        Raises:
+            TrackNotFound, UndecodableMedia: as `fragdex.Frames`.
+        """
+        answer = self.do("cuts", check=check, answer=self._read, times_ms=times_ms)
+        return tuple(answer["cuts_ms"])
+
     def leave(self) -> None:
         """Forget the track; the model stays loaded."""
         self.do("leave")
@@ -282,6 +292,8 @@ class _SpeechJobs:
         self._listener: Any = None
         self._diarizer = cache(Diarizer)
         self.source: Any = None
+        self._index: Any = None
+        self._init: bytes | None = None
 
     @property
     def engine(self) -> Engine:
@@ -313,6 +325,7 @@ class _SpeechJobs:
             self.source = ParentSource(self._channel, size, name)
         moov = None if init is None else base64.b64decode(init)
         self._listener = Listener(index, self.source, track, init=moov)
+        self._index, self._init = index, moov
         return {"track": self._listener.track.id}
 
     def leave(self) -> dict[str, Any]:
@@ -351,6 +364,12 @@ class _SpeechJobs:
         given = [[Turn(*turn) for turn in stretch] for stretch in stretches]
         return {"turns": matched(given, self._listener.read, self._diarizer(), self._report)}
 
+    def cuts(self, times_ms: list[int]) -> dict[str, Any]:
+        from fragdex.frames.changes import cuts_near, small_frames
+
+        with small_frames(self.source, self._index, init=self._init) as frames:
+            return {"cuts_ms": cuts_near(frames, times_ms, CUT_MS, self._report)}
+
     def _report(self, done: int, of: int) -> None:
         self._channel.send(progress=done, of=of)
 
@@ -360,6 +379,6 @@ def main(channel: Channel) -> None:
     work = _SpeechJobs(channel)
     jobs = (
         work.open, work.take, work.leave, work.plan, work.transcribe_slice, work.speaker_turns,
-        work.matched_turns,
+        work.matched_turns, work.cuts,
     )  # fmt: skip
     channel.serve({job.__name__: job for job in jobs})

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import fragdex
 from fragdex import Index, Source, open_source
 from fragdex.errors import Unavailable, Unprocessable
+from fragdex.speech.captions import USUAL, CaptionLayout, cues_of, marked
 from fragdex.speech.diarization import Turn
 from fragdex.speech.engines import EngineChoice
 from fragdex.speech.plan import TranscriptionPlan
@@ -22,7 +23,7 @@ from fragdex.speech.speakers import numbered, with_speakers
 from fragdex.speech.voices import ensure_voices
 from fragdex.speech.words import SliceTranscript, Transcript, merged
 
-__all__ = ["transcribe"]
+__all__ = ["cuts_of", "transcribe"]
 
 _TRIES: Final = 3
 """Processes that do a part, one after the other, where they are ended from outside."""
@@ -101,6 +102,40 @@ def transcribe(
             words = with_speakers(transcript.words, numbered(turns, transcript.words))
             transcript = replace(transcript, words=tuple(words), attributed=True)
     return replace(transcript, engine=children.engine)
+
+
+def cuts_of(
+    transcript: Transcript, source: Any, layout: CaptionLayout = USUAL, *,
+    index: Index | None = None, track: int | None = None, init: bytes | None = None,
+) -> tuple[int, ...]:  # fmt: skip
+    """Cuts of the picture near captions, for `CaptionLayout.cuts_ms`.
+
+    Only pictures within 300 ms of where a caption begins or ends are decoded, and those that they
+    need; in a process of its own.
+
+    Args:
+        transcript: of the file.
+        source, index, track, init: as of `transcribe`.
+        layout: of the captions.
+
+    Returns: milliseconds of presentation of the first frame after each cut, in order.
+
+    Raises:
+        TrackNotFound: there are no pictures.
+        UndecodableMedia: they are encrypted, or there is no decoder for them.
+    """
+    times = {
+        time
+        for words in (transcript.words, marked(transcript))
+        for cue in cues_of(words, replace(layout, cuts_ms=()))
+        for time in (cue.start_ms, cue.end_ms)
+    }
+    with ExitStack() as stack:
+        opened = source if isinstance(source, Source) else stack.enter_context(open_source(source))
+        known = fragdex.index(opened) if index is None else index
+        child = stack.enter_context(SpeechProcess(EngineChoice()))
+        child.take(known, opened, track, init=init)
+        return child.cuts(sorted(times))
 
 
 class _Children:
