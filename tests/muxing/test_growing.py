@@ -14,7 +14,7 @@ import fragdex
 from fragdex.boxes import build, make_box
 from fragdex.errors import BuildError, FragdexError, NoSyncSample
 from fragdex.testing import check_dash, check_hls, movie
-from strategies.recordings import fragment_starts, recordings
+from strategies.recordings import fragment_starts, recording, recordings
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 MPD = "{urn:mpeg:dash:schema:mpd:2011}"
@@ -157,6 +157,19 @@ def test_no_segment_exceeds_the_promised_target(whole, seconds, data):
         reject()  # its clock began again
     starts = fragment_starts(index)
     sizes = data.draw(st.lists(st.sampled_from(starts), min_size=1, max_size=5))
+    keeps_its_target(whole, seconds, sizes)
+
+
+@pytest.mark.parametrize("seconds", [None, 1, 4])
+def test_sound_that_begins_again_before_the_pictures_is_cut_at_its_gap(seconds):
+    # the sound's sample nearest to the first picture behind the gap lies behind its own gap, too
+    whole = recording(1, [(True, 5, 0, 0), (True, 1, 1, 0), (True, 14, 7, 0), (True, 9, 0, 0)])
+    keeps_its_target(whole, seconds, fragment_starts(fragdex.index(whole, exact=True)))
+
+
+def keeps_its_target(whole, seconds, sizes):
+    """Segments stay as they were while a recording grows, and none is longer than promised."""
+    index = fragdex.index(whole, exact=True)
     plain = fragdex.package(index, source=whole, segment_duration=seconds)
     final = announced(plain, whole)
     ended = fragdex.package(index, source=whole, segment_duration=seconds, growing="ended")

@@ -33,9 +33,18 @@ def recordings(draw, *, seconds, jumps, fragments, late=0):
         st.integers(0, late),
     )
     least, most = fragments
+    return recording(fps, draw(st.lists(shape, min_size=least, max_size=most)), with_sound)
+
+
+def recording(fps, shapes, with_sound=True):
+    """A recording of given fragments.
+
+    Args:
+        shapes: of each fragment whether it begins with a key frame, its pictures, the seconds by
+            which the clock jumps before it, and by how many every other picture is shown late.
+    """
     parts, at, heard = [], 0, 0
-    drawn = draw(st.lists(shape, min_size=least, max_size=most))
-    for number, (key, count, jump, delay) in enumerate(drawn):
+    for number, (key, count, jump, delay) in enumerate(shapes):
         jump = jump if number and at + jump * fps * 1000 > 1000 * fps else 0
         at, heard = at + jump * fps * 1000, heard + jump * 8000
         pictures = [Sample(40, 1000, NON_SYNC, delay * n % 2 * 1000) for n in range(count)]

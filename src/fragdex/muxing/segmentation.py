@@ -39,6 +39,8 @@ def reference(media: Sequence[PlannedTrack]) -> PlannedTrack:
 
 MARGIN: Final = Fraction(1, 4)
 """Seconds that segments may last longer than the target: they are rounded to whole ones."""
+_ROUNDED: Final = Fraction(499, 1000)
+"""Seconds above the target that a player still rounds to it."""
 _LONGEST_FIRST: Final = 12
 """Seconds after which the next key frame no longer counts for what is promised."""
 _MOST_REORDERED: Final = 4
@@ -198,7 +200,39 @@ def edges_of(
     else:
         edges = _nearest(media, _and_after(media, lead, cuts.moments, promised), lead.timescale)
     edges = np.concatenate([[0], edges[1:], [len(media)]]).astype(np.int64)
-    return edges if promised is None else np.unique(edges)
+    if promised is None:
+        return edges
+    edges = np.unique(edges)
+    return edges if media is lead else np.union1d(edges, _divisions(media, edges, promised)[0])
+
+
+def _divisions(media: PlannedTrack, edges: Int64, promised: Promise) -> tuple[Int64, Int64]:
+    """Where segments of a track that follows another have to end earlier, to keep what is promised.
+
+    Such as where it stands still as the other does, and begins again shortly before it: the sample
+    nearest to a cut of the other lies behind its own gap.
+
+    Returns: sync samples that begin segments, too; presentation time of each, in ticks.
+    """
+    numbers, times = starts(media)
+    ends = greatest_to(media.presentation + media.durations)
+    stops = np.append(np.minimum(times[1:], ends[numbers[1:] - 1]), ends[-1])
+    begins = np.maximum(least_from(media.presentation)[edges[:-1]], 0)
+    ticks = int((promised.target + _ROUNDED) * media.timescale)
+    closing = np.searchsorted(numbers, edges[1:]) - 1
+    chosen = []
+    for number in np.flatnonzero(stops[closing] - begins > ticks).tolist():
+        at, last, stop = int(edges[number]), int(closing[number]), int(begins[number]) + ticks
+        while True:
+            # segments end where a sample begins, behind which another one may
+            place = max(int(np.searchsorted(stops, stop, side="right")), 1)
+            place = max(place, int(np.searchsorted(numbers, at, side="right")))
+            if place > last:
+                break
+            chosen.append(place)
+            at, stop = int(numbers[place]), int(times[place]) + ticks
+    places = np.array(chosen, np.int64)
+    return numbers[places], times[places]
 
 
 def _and_after(media: PlannedTrack, lead: PlannedTrack, moments: Int64, promised: Promise) -> Int64:
@@ -441,6 +475,8 @@ def open_parts(
     shown = media.presentation
     final = int(np.searchsorted(np.maximum.accumulate(shown), _horizon(media, back)))
     stop = min(final, int(np.searchsorted(least_from(shown), reached, side="right")) - 1)
+    divided, _ = _divisions(media, np.array([start, len(media)]), promised)
+    stop = min([stop, *divided[:1].tolist()])
     total = np.append(0, np.cumsum(media.durations))
     ticks = int(promised.part * media.timescale)
     places = [start]
@@ -561,7 +597,10 @@ def settled(
     until = int(least_from(lead.presentation)[min(reached, len(lead) - 1)])
     is_last = len(chosen) == len(moments)
     limit = until * scales[0] // scales[1] if is_last else -1
-    return edges, ends[first], open_parts(media, int(edges[-1]), limit, promised, decided.back)
+    opened = open_parts(media, int(edges[-1]), limit, promised, decided.back)
+    more, moments = _divisions(media, edges, promised)
+    places = np.searchsorted(edges, more)
+    return np.insert(edges, places, more), np.insert(ends[first], places, moments), opened
 
 
 def first_of(media: PlannedTrack, moment: int, timescale: int) -> int:
