@@ -210,7 +210,7 @@ def _divisions(media: PlannedTrack, edges: Int64, promised: Promise) -> tuple[In
     """Where segments of a track that follows another have to end earlier, to keep what is promised.
 
     Such as where it stands still as the other does, and begins again shortly before it: the sample
-    nearest to a cut of the other lies behind its own gap.
+    nearest to a cut of the other comes after its own gap.
 
     Returns: sync samples that begin segments, too; presentation time of each, in ticks.
     """
@@ -224,7 +224,7 @@ def _divisions(media: PlannedTrack, edges: Int64, promised: Promise) -> tuple[In
     for number in np.flatnonzero(stops[closing] - begins > ticks).tolist():
         at, last, stop = int(edges[number]), int(closing[number]), int(begins[number]) + ticks
         while True:
-            # segments end where a sample begins, behind which another one may
+            # the last sync sample that this one may end with
             place = max(int(np.searchsorted(stops, stop, side="right")), 1)
             place = max(place, int(np.searchsorted(numbers, at, side="right")))
             if place > last:
