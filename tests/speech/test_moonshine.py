@@ -320,6 +320,6 @@ def test_words_in_less_time_than_anybody_needs_are_not_said(
 ):
     """A beat of music that the model takes for a word is aligned with a few hundredths."""
     words = [Word("You", 100, 100 + ms) for ms in lasting]
-    monkeypatch.setattr(moonshine._aligner, "words", lambda sound, texts: words)
+    monkeypatch.setattr(moonshine._aligner, "words", lambda sound, texts, *rest: words)
     sound = np.rint(speech[: 3 * 48_000 : 3] * 32767).astype(np.int16)
     assert bool(moonshine.transcribe([sound], "en")[0]) is is_said

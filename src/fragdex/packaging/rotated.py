@@ -137,7 +137,7 @@ def target_of(text: bytes) -> int:
 def lines_of(text: bytes) -> bytes:
     r"""The segments of a media playlist: no dates, no end, addresses marked.
 
-    >>> lines_of(b'#EXTM3U\\n#EXT-X-MAP:URI="i.mp4"\\n#EXTINF:1,\\nv1/0.m4s\\n').count(_MARK)
+    >>> lines_of(b'#EXTM3U\n#EXT-X-MAP:URI="i.mp4"\n#EXTINF:1,\nv1/0.m4s\n').count(_MARK)
     2
     """
     begins = _FIRST.search(text)

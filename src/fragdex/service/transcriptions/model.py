@@ -27,7 +27,7 @@ from fragdex.service.web.fields import (
     written_as,
 )
 from fragdex.speech.plan import LEAST_SLICE_MS, MOST_SLICE_MS
-from fragdex.speech.vocabulary import MOST_ENTRIES, MOST_LETTERS
+from fragdex.speech.vocabulary import ENTRY, MOST_ENTRIES, MOST_LETTERS
 
 DEFAULT_SLICE_MS: Final = 30_000
 
@@ -53,8 +53,9 @@ LanguageField = Annotated[str, Field(max_length=35), _LANGUAGE]
 SpeakersField = Annotated[
     bool, Field(description="whether words and captions say who speaks (S1, S2 …)")
 ]
+_ENTRY = written_as(ENTRY, "a text of at most four words")
 VocabularyField = Annotated[
-    list[Annotated[str, Field(max_length=MOST_LETTERS), NO_NUL]],
+    list[Annotated[str, Field(max_length=MOST_LETTERS), _ENTRY]],
     Field(
         max_length=MOST_ENTRIES,
         description="names and terms that are preferred where they are said, each of up to four "
