@@ -14,7 +14,7 @@ import pytest
 from fragdex.indexing import native
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST_INSTALLED = 17 << 20
+MOST_INSTALLED = 16 << 20
 DATA = {"py.typed", "fidx.h", "fidx_vectors.tar.gz"}
 NOT_CODE = {".js", ".css", ".html"}
 WHOLE = {"fidx-js"}

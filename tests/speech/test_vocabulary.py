@@ -196,7 +196,7 @@ def test_any_text_is_an_entry_or_refused(entries):
 
 @pytest.mark.parametrize(
     "entries",
-    [["x" * 61], ["a b c d e"], [f"a{n}" for n in range(501)]],
+    [["x" * 61], ["a b c d e"], ["\x1b[31m"], ["1984"], ["--"], [f"a{n}" for n in range(501)]],
 )
 def test_what_is_no_vocabulary_is_refused(entries):
     with pytest.raises(InvalidRequest, match="vocabulary cannot be used") as error:
@@ -205,8 +205,8 @@ def test_what_is_no_vocabulary_is_refused(entries):
     assert len(error.value.found) < 100
 
 
-def test_what_is_no_text_is_left_out():
-    assert plain_vocabulary(["1984", "--", "\x1b[31m", "A\u00a0b\x07"]) == ("[31m", "A b")
+def test_entries_are_words_with_one_space_between():
+    assert plain_vocabulary(["", " \n", "A\u00a0b\t c", "A b\u200b c"]) == ("A b c",)
 
 
 def test_engines_that_choose_by_sound_need_english():

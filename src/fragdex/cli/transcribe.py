@@ -16,7 +16,7 @@ import typer
 from fragdex.cli import options, remote
 from fragdex.cli.inputs import bytes_of_view, is_url, media_of, notes, open_any, saved_form
 from fragdex.cli.output import byte_progress, complain, emit, json_line, part_progress, say
-from fragdex.errors import FragdexError
+from fragdex.errors import FragdexError, InvalidRequest
 
 if TYPE_CHECKING:
     from fragdex import Index, Source
@@ -359,7 +359,10 @@ def _vocabulary(path: Path | None) -> Sequence[str]:
         raise typer.BadParameter(f"--vocabulary {path}: {error}") from None
     if len(data) > MOST_BYTES:
         raise typer.BadParameter(f"--vocabulary {path}: larger than {MOST_BYTES:,} bytes")
-    return plain_vocabulary(text.splitlines())
+    try:
+        return plain_vocabulary(text.splitlines())
+    except InvalidRequest as error:
+        raise typer.BadParameter(f"--vocabulary {path}: {error}") from None
 
 
 def _names(given: Sequence[str]) -> dict[str, str]:

@@ -27,9 +27,13 @@ MOST_BYTES: Final = 1 << 17
 _MOST_WORDS: Final = 4
 """Words that were written in place of an entry, and of an entry."""
 _SPACE: Final = r"[ \t\r\n\u00a0]"
-_WORD: Final = r"[^ \t\r\n\u00a0\x00]"
-ENTRY: Final = rf"{_SPACE}*(?:{_WORD}+{_SPACE}+){{0,{_MOST_WORDS - 1}}}{_WORD}*{_SPACE}*"
-"""An entry in a request, as `written_as` takes it."""
+_WORD: Final = r"[^\x00-\x20\x7f-\xa0]"
+_LETTER: Final = r"[^\x00-@\[-`{-\xbf\xd7\xf7]"
+ENTRY: Final = (
+    rf"(?=[^\x00]*{_LETTER}|{_SPACE}*$)"
+    rf"{_SPACE}*(?:{_WORD}+{_SPACE}+){{0,{_MOST_WORDS - 1}}}{_WORD}*{_SPACE}*"
+)
+"""An entry in a request, as `written_as` takes it: at most four words with a letter, or nothing."""
 _CHANGES: Final = 2
 """An entry is near where at most one of so many of its phones differs."""
 _MOST_TRIED: Final = 60
@@ -55,36 +59,36 @@ Fit = Callable[[int, int, Sequence[str]], float]
 
 
 def plain_vocabulary(entries: Iterable[str]) -> tuple[str, ...]:
-    """Entries as they are used: each once, without spaces around them and what cannot be shown.
-
-    Those without a letter are left out.
+    """Entries as they are used: each once, without spaces around them; empty ones left out.
 
     Raises:
-        InvalidRequest: too many, or too long; names the field `vocabulary`.
+        InvalidRequest: too many, too long, or no text; names the field `vocabulary`.
 
-    >>> plain_vocabulary(["Ada  Lovelace", "", "fragdex", "fragdex", "-"])
+    >>> plain_vocabulary(["Ada  Lovelace", "", "fragdex", "fragdex"])
     ('Ada Lovelace', 'fragdex')
     """
-    plain = [entry for entry in dict.fromkeys(map(_plain, entries)) if any(map(str.isalpha, entry))]
-    wrong = next((entry for entry in plain if not _is_entry(entry)), None)
+    given = list(entries)
+    plain = list(filter(None, dict.fromkeys(map(_plain, given))))
+    wrong = next((entry for entry in given if not _is_entry(entry)), None)
     if wrong is not None or len(plain) > MOST_ENTRIES:
         raise InvalidRequest(
             "the vocabulary cannot be used",
             pointer="/vocabulary",
             expected=f"at most {MOST_ENTRIES} entries, each of 1 to {_MOST_WORDS} words and at most"
-            f" {MOST_LETTERS} characters",
+            f" {MOST_LETTERS} characters, at least one of them a letter",
             found=f"{len(plain)} entries" if wrong is None else ascii(wrong[: MOST_LETTERS + 1]),
         )
     return tuple(plain)
 
 
 def _plain(entry: str) -> str:
+    # What cannot be seen, such as a space of no width, is no part of a word.
     words = ("".join(filter(str.isprintable, word)) for word in re.split(_SPACE, entry))
     return " ".join(filter(None, words))
 
 
 def _is_entry(entry: str) -> bool:
-    return len(entry) <= MOST_LETTERS and entry.count(" ") < _MOST_WORDS
+    return len(_plain(entry)) <= MOST_LETTERS and re.fullmatch(ENTRY, entry) is not None
 
 
 class Pronunciation(NamedTuple):

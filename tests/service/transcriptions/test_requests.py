@@ -123,7 +123,7 @@ def test_a_vocabulary_is_kept_and_one_that_cannot_be_used_is_refused(client, fil
     assert (again.status_code, again.json()["id"]) == (200, record["id"])
     for other in ([], ["fragdex"]):
         assert client.post(of_file, json={"vocabulary": other}).json()["id"] != record["id"]
-    wrong = (["x" * 61], ["a\nb c d e f"], ["a\0"], ["Ada"] * 501, "Ada", [7], [None], None)
+    wrong = (["x" * 61], ["1"], ["a\nb c d e f"], ["a\0"], ["Ada"] * 501, "Ada", [7], [None], None)
     for vocabulary in wrong:
         pointers = errors(client.post(AT, json=body | {"vocabulary": vocabulary}), 422)
         assert pointers[0].startswith("#/vocabulary"), vocabulary

@@ -53,7 +53,7 @@ LanguageField = Annotated[str, Field(max_length=35), _LANGUAGE]
 SpeakersField = Annotated[
     bool, Field(description="whether words and captions say who speaks (S1, S2 …)")
 ]
-_ENTRY = written_as(ENTRY, "a text of at most four words")
+_ENTRY = written_as(ENTRY, "a text of at most four words, with a letter,")
 VocabularyField = Annotated[
     list[Annotated[str, Field(max_length=MOST_LETTERS), _ENTRY]],
     Field(
