@@ -15,7 +15,7 @@ from fragdex.indexing import native
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_INSTALLED = 16 << 20
-DATA = {"py.typed", "fidx.h", "fidx_vectors.tar.gz"}
+DATA = {"py.typed", "fidx.h", "fidx_vectors.tar.xz"}
 NOT_CODE = {".js", ".css", ".html"}
 WHOLE = {"fidx-js"}
 """Folders that are packages of their own."""

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
+import lzma
 import math
 import tarfile
 import zlib
@@ -26,7 +26,7 @@ from fragdex.seeking.model import FileInfo, How, Index, Period, Track
 from fragdex.testing.checks.fidx import fidx_answers
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-PACKED = Path(fragdex.__file__).parent / "testing" / "checks" / "fidx_vectors.tar.gz"
+PACKED = Path(fragdex.__file__).parent / "testing" / "checks" / "fidx_vectors.tar.xz"
 FILMS = {
     "cmaf": ("frag-cmaf.mp4", "fragments of one track of pictures"),
     "two-tracks": ("frag-two-languages.mp4", "several tracks, one of pictures"),
@@ -264,10 +264,9 @@ def content() -> dict[str, bytes]:
 def packed() -> bytes:
     """The archive, the same bytes every time."""
     out = io.BytesIO()
-    with (
-        gzip.GzipFile("", "wb", 9, out, mtime=0) as zipped,
-        tarfile.open(fileobj=zipped, mode="w", format=tarfile.USTAR_FORMAT) as archive,
-    ):
+    preset = 9 | lzma.PRESET_EXTREME
+    form = tarfile.USTAR_FORMAT
+    with tarfile.open(fileobj=out, mode="w:xz", format=form, preset=preset) as archive:
         for name, data in content().items():
             entry = tarfile.TarInfo(name)
             entry.size = len(data)

@@ -506,6 +506,11 @@ class Titles:
         assert isinstance(film, ServedFilm)
         return film
 
+    def latest_package(self, name: str) -> Package | None:
+        """The package of a file that was made last, be the file there or not."""
+        film = self._films.get((name,))
+        return film.package if isinstance(film, ServedFilm) and film.is_packaged else None
+
     def ended(self, name: str) -> ServedFilm:
         """A local file to which nothing more comes, opened for the caller, who closes it.
 

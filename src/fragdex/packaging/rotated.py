@@ -50,28 +50,40 @@ class RotatedFile:
 
     Attributes:
         name: of the file.
-        file: what tells it from another one of this name.
+        inode: number that tells it from another one of this name.
         start: microseconds since 1970 at which its first picture or sound was made.
-        turn: discontinuities of the title before it.
+        discontinuity: number in the title of the one at its beginning.
         first: rendition → number of its first segment.
         counts: rendition → segments; None: it is the last file, and may grow.
         micros: microseconds that it lasts; 0: not known yet.
-        turns: discontinuities in it.
+        discontinuities: in it.
     """
 
     name: str
-    file: int
+    inode: int
     start: int
-    turn: int
-    first: Mapping[str, int]
-    counts: Mapping[str, int] | None = None
+    discontinuity: int
+    first: dict[str, int]
+    counts: dict[str, int] | None = None
     micros: int = 0
-    turns: int = 0
+    discontinuities: int = 0
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from all other files."""
+        return self.name, self.inode
 
     @property
     def stop(self) -> int:
         """Microseconds since 1970 at which it ends, as far as that is known."""
         return self.start + self.micros
+
+    @property
+    def following(self) -> tuple[dict[str, int], int]:
+        """`first` and `discontinuity` of the file after it, once nothing more comes to it."""
+        counts = self.counts or {}
+        first = {name: number + counts.get(name, 0) for name, number in self.first.items()}
+        return first, self.discontinuity + self.discontinuities + 1
 
 
 @record(frozen=True, slots=True)
@@ -81,7 +93,7 @@ class FileLists:
     Attributes:
         lists: rendition → lines of its segments; addresses begin with `PLACE`.
         counts: rendition → segments.
-        turns: discontinuities between them.
+        discontinuities: between them.
         seconds: that it lasts.
         master: the multivariant playlist.
         title: the renditions; None: its periods are all that is kept of them.
@@ -89,8 +101,8 @@ class FileLists:
     """
 
     lists: Mapping[str, bytes]
-    counts: Mapping[str, int]
-    turns: int
+    counts: dict[str, int]
+    discontinuities: int
     seconds: Fraction
     master: bytes
     title: Title | None = None
@@ -102,14 +114,27 @@ class FileLists:
         names = renditions_of(package)
         texts = {name: package[f"{name}.m3u8"].read() for name in names}
         lists = {name: lines_of(text) for name, text in texts.items()}
-        seconds = sum((one.seconds for one in package.title.periods), Fraction(0))
         return cls(
             lists,
             {name: len(_LASTS.findall(text)) for name, text in lists.items()},
             lists[names[0]].count(b"#EXT-X-DISCONTINUITY\n"),
-            seconds,
+            seconds_of(package.title),
             package[MULTIVARIANT].read(),
             package.title,
+        )
+
+    @property
+    def micros(self) -> int:
+        """Microseconds that it lasts."""
+        return int(self.seconds * 10**6)
+
+    def close(self, file: RotatedFile) -> RotatedFile:
+        """The file with what is known of it once nothing more comes to it."""
+        return replace(
+            file,
+            counts=self.counts,
+            micros=self.micros,
+            discontinuities=self.discontinuities,
         )
 
     def placed(self, file: RotatedFile, zero: int) -> FileLists:
@@ -119,8 +144,8 @@ class FileLists:
             zero: microseconds since 1970 from which the manifest counts.
         """
         assert self.title is not None
-        made = periods_of(self.title, file, zero)
-        return replace(self, title=None, periods="\n  ".join(one.text() for one in made))
+        texts = (period.text() for period in periods_of(self.title, file, zero))
+        return replace(self, title=None, periods="\n  ".join(texts))
 
 
 def renditions_of(package: Package) -> list[str]:
@@ -128,10 +153,15 @@ def renditions_of(package: Package) -> list[str]:
     return [one.name for one in package.title.renditions]
 
 
+def seconds_of(title: Title) -> Fraction:
+    """How long all periods of a title are."""
+    return sum((period.seconds for period in title.periods), Fraction(0))
+
+
 def target_of(text: bytes) -> int:
     """The target duration of a media playlist."""
-    found = _TARGET.search(text)
-    return int(found[1]) if found else 0
+    target = _TARGET.search(text)
+    return int(target[1]) if target else 0
 
 
 def lines_of(text: bytes) -> bytes:
@@ -158,7 +188,7 @@ def periods_of(
     periods, start = [], Fraction(file.start - zero, 10**6)
     for number, period in enumerate(title.periods):
         is_last = number == len(title.later)
-        about = {"id": str(file.turn + number), "start": xml_duration(start)}
+        about = {"id": str(file.discontinuity + number), "start": xml_duration(start)}
         if not (is_last and is_open):
             about["duration"] = xml_duration(period.seconds)
         sets = playlists.media_sets(period, title, grows and is_last)
@@ -175,7 +205,7 @@ def gone(file: RotatedFile) -> FileLists:
         lines = m3u8.gap(ends, f"{PLACE}{name}/gap.m4s") if count else []
         lists[name] = m3u8.text_of(lines)
     seconds = Fraction(file.micros, 10**6)
-    return FileLists(lists, file.counts or {}, file.turns, seconds, b"")
+    return FileLists(lists, file.counts or {}, file.discontinuities, seconds, b"")
 
 
 @record(frozen=True, slots=True)
@@ -195,10 +225,7 @@ class Window:
 
     def begins(self, end: int) -> int:
         """Microseconds since 1970 from which on it lists a title that ends there."""
-        lows = [self.start or 0]
-        if self.last is not None:
-            lows.append(end - self.last)
-        return max(lows)
+        return max(self.start or 0, 0 if self.last is None else end - self.last)
 
     def of(self, files: Sequence[RotatedFile], end: int) -> list[RotatedFile]:
         """The files that reach into it.
@@ -270,8 +297,7 @@ class RotatedPackage:
         last = self.files[-1]
         if self.last is None:
             return last.stop
-        seconds = sum((one.seconds for one in self.last.title.periods), Fraction(0))
-        return last.start + int(seconds * 10**6)
+        return last.start + int(seconds_of(self.last.title) * 10**6)
 
     def within(self, window: Window, link: Callable[[str], str], key: str) -> RotatedPackage:
         """The same, as somebody requests it; made lists are shared."""
@@ -376,10 +402,8 @@ class RotatedPackage:
         def make() -> View:
             text = write()
             digest = md5(text, usedforsecurity=False).hexdigest()
-            named = [text]
-            return View(
-                media_type, (), ["rotated", digest], [len(text)], lambda _: named, self.findings
-            )
+            named_by = ["rotated", digest]
+            return View(media_type, (), named_by, [len(text)], lambda _: [text], self.findings)
 
         key = kind, self.window, self.key
         return self._kept.get_or_make(key, _KEPT, make, weight=lambda view: view.size)
@@ -401,7 +425,7 @@ class RotatedPackage:
             f"#EXT-X-VERSION:{m3u8.VERSION_OF_EVENTS}",
             f"#EXT-X-TARGETDURATION:{self.target}",
             f"#EXT-X-MEDIA-SEQUENCE:{files[0].first[stem]}",
-            f"{m3u8.BREAK}-SEQUENCE:{files[0].turn}",
+            f"{m3u8.BREAK}-SEQUENCE:{files[0].discontinuity}",
             *([] if low is None else low.head(self.target)),
         ]
         pieces: list[bytes] = []
@@ -425,11 +449,8 @@ class RotatedPackage:
             before = kept[0].first[stem] - files[0].first[stem]
             left = low.without_skipped(lines.decode().splitlines(), self.target, before)
             lines = m3u8.text_of(left)
-        tail = []
-        if until is not None or not self._is_over:
-            tail = self._reports(stem)
-        else:
-            tail = [m3u8.END]
+        ends = until is None and self._is_over
+        tail = [m3u8.END] if ends else self._reports(stem)
         return m3u8.text_of(head) + lines + m3u8.text_of(tail)
 
     def _lines(
@@ -475,38 +496,32 @@ class RotatedPackage:
 
     def _multivariant(self) -> bytes:
         files = self.window.of(self.files, self.end)
-        closed = files if self.last is None else [one for one in files if one.counts is not None]
-        masters = [self.lists_of(one).master for one in closed]
+        # of deleted files there is none
+        masters = [self.lists_of(file).master for file in files if file.counts is not None]
         if self.last is not None:
             masters.insert(0, self.last[MULTIVARIANT].read())
-        return merged([one for one in masters if one], self._query)
+        return merged(list(filter(None, masters)), self._query)
 
     def _manifest(self) -> bytes:
         files = self.window.of(self.files, self.end)
-        is_last = files[-1] is self.files[-1] and self.last is not None
         about, latency, grows = self._kind(), None, False
         clocks = []
-        title = self.last.title if self.last is not None and is_last else None
         if not self._is_over:
             clocks = [(mpd.HTTP_ISO, playlists.CLOCK), (mpd.HTTP_HEAD, MANIFEST)]
-            growth = None if title is None else title.growth
-            if title is not None and growth is not None and title.promised is not None:
+        periods = []
+        if self.last is not None and files[-1] is self.files[-1]:
+            file, title = files.pop(), self.last.title
+            growth = title.growth
+            if not self._is_over and growth is not None and title.promised is not None:
                 grows = not growth.ended
-                began = UNIX + timedelta(microseconds=self.files[-1].start)
+                began = UNIX + timedelta(microseconds=file.start)
                 at = replace(title, growth=replace(growth, began=began))
                 latency = playlists.low_latency_of(at, about)
-        closed = files[:-1] if is_last else files
-        texts = []
-        for file in closed:
-            text = self.lists_of(file).periods
-            if text:
-                texts.append(text.replace(PLACE, self.link(file.name)))
-        periods = []
-        if title is not None:
-            for one in periods_of(title, files[-1], self.zero, grows, not self._is_over):
-                assert one.address is not None
-                address = one.address.replace(PLACE, self.link(files[-1].name))
-                periods.append(replace(one, address=address))
+            for period in periods_of(title, file, self.zero, grows, not self._is_over):
+                address = f"{self.link(file.name)}/dash/"
+                periods.append(replace(period, address=address))
+        closed = ((file, self.lists_of(file).periods) for file in files)
+        texts = [text.replace(PLACE, self.link(file.name)) for file, text in closed if text]
         return mpd.manifest(about, periods, clocks, latency, "\n  ".join(texts))
 
     def _kind(self) -> dict[str, str]:
@@ -517,19 +532,16 @@ class RotatedPackage:
             stop = self.end if last is self.files[-1] else last.stop
             about["mediaPresentationDuration"] = xml_duration(Fraction(stop - self.zero, 10**6))
         else:
-            zero, changed = (_utc(at) for at in (self.zero, self.changed))
+            growth = self.title.growth
+            assert growth is not None
             about |= {
                 "type": "dynamic",
-                "availabilityStartTime": zero,
-                "publishTime": changed,
+                "availabilityStartTime": playlists.utc(growth.began),
+                "publishTime": playlists.utc(growth.changed),
                 "minimumUpdatePeriod": "PT1S",
             }
         about["maxSegmentDuration"] = xml_duration(self.target + 2 * MARGIN)
         return about | {"minBufferTime": "PT2S"}
-
-
-def _utc(micros: int) -> str:
-    return playlists.utc(UNIX + timedelta(microseconds=micros))
 
 
 AnyPackage: TypeAlias = Package | RotatedPackage
@@ -550,16 +562,16 @@ def merged(masters: Sequence[bytes], query: Callable[[str], str]) -> bytes:
     >>> merged([line % (5, b"avc1"), line % (9, b"hvc1")], str)
     b'#EXT-X-STREAM-INF:BANDWIDTH=9,CODECS="avc1,hvc1"\nv1.m3u8\n'
     """
-    several = [_plain(one) for one in dict.fromkeys(masters)]
+    first, *others = (_plain(master) for master in dict.fromkeys(masters))
     lines = []
-    for number, line in enumerate(several[0]):
+    for number, line in enumerate(first):
         if line.startswith(m3u8.STREAM_INF):
-            others = [x[number] for x in several[1:] if number < len(x) and x[number][:1] == "#"]
-            line = _widest([line, *others])
+            same = [x[number] for x in others if number < len(x) and x[number][:1] == "#"]
+            line = _widest([line, *same])
         elif line and not line.startswith("#"):
             line = query(line)
         elif line.startswith(m3u8.MEDIA):
-            line = re.sub(r'URI="(.*?)"', lambda found: f'URI="{query(found[1])}"', line)
+            line = re.sub(r'URI="(.*?)"', lambda uri: f'URI="{query(uri[1])}"', line)
         lines.append(line)
     keys = [x for one in masters for x in one.decode().splitlines() if "-SESSION-KEY:" in x]
     head = lines[:2] if lines[0] == m3u8.START else []

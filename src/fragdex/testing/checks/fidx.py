@@ -1,7 +1,7 @@
 """Files and readers of the binary index, held against docs/index-format.md.
 
 The test vectors are files with questions and the answers that the page prescribes, in
-`fidx_vectors.tar.gz` in this folder: `NAME.fidx` with `NAME.json`, for readers in any language.
+`fidx_vectors.tar.xz` in this folder: `NAME.fidx` with `NAME.json`, for readers in any language.
 `tests/formats/fidx_vectors.py` makes them.
 """
 
@@ -62,8 +62,8 @@ def fidx_vectors() -> Iterator[FidxVector]:
     >>> len(list(fidx_vectors())) > 30
     True
     """
-    packed = resources.files("fragdex.testing.checks").joinpath("fidx_vectors.tar.gz")
-    with packed.open("rb") as file, tarfile.open(fileobj=file, mode="r:gz") as archive:
+    packed = resources.files("fragdex.testing.checks").joinpath("fidx_vectors.tar.xz")
+    with packed.open("rb") as file, tarfile.open(fileobj=file, mode="r:xz") as archive:
         files = ((one.name, archive.extractfile(one)) for one in archive)
         content = {name: part.read() for name, part in files if part is not None}
     for file_name, text in content.items():
