@@ -270,15 +270,6 @@ class TrackSamples(RowSamples):
         track: one of it.
         source: the file; read where the index holds no samples: moofs of the wanted fragments, or
             the moov, once.
-
-    >>> import fragdex
-    >>> from fragdex.sources import open_source
-    >>> from fragdex.testing import movie
-    >>> source = open_source(movie(fragments=3, samples=5, fps=25))
-    >>> index = fragdex.index(source)
-    >>> samples = TrackSamples(index, index.track(1), source)
-    >>> [len(table) for table in samples.between(0, index.track(1).timescale // 5)]
-    [5]
     """
 
     def __init__(self, index: Index, track: Track, source: Source) -> None:

@@ -228,14 +228,6 @@ class PictureReader(VideoTrack):
         track: the `Track` that is read.
 
     Args and errors as of `VideoTrack`.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> data = movie()
-    >>> PictureReader(fragdex.index(data), data, track=7)
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.TrackNotFound: there is no track 7: expected one of 1, found 7
     """
 
     def _opened(self) -> None:
@@ -429,12 +421,6 @@ def nearest_sync(track: Track, time: TimeLike) -> Hit:
     """The sync sample that is shown nearest to a time; of two as near, the earlier one.
 
     Raises: as `Track.seek`.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> track = fragdex.index(movie(fragments=3, samples=5, fps=25)).track(1)
-    >>> nearest_sync(track, 0.29).time.seconds, nearest_sync(track, 0.31).time.seconds
-    (0.2, 0.4)
     """
     before = track.seek(time)
     target = floor_ticks(time, track.timescale, track.shift)
@@ -466,14 +452,6 @@ class KeyFrameReader(VideoTrack):
             known. Where that is a third of the picture's shorter side or less, edges of blocks are
             not smoothed, which nobody would see.
         And errors and what else is given as of `VideoTrack`.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> data = movie()
-    >>> KeyFrameReader(fragdex.index(data), data, track=7)
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.TrackNotFound: there is no track 7: expected one of 1, found 7
     """
 
     def __init__(

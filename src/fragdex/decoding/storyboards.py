@@ -424,11 +424,6 @@ def storyboard_layout(
     """What is on the sheets of a storyboard, from the index alone.
 
     Args and errors as of `storyboard`.
-
-    >>> import fragdex
-    >>> track = fragdex.index("fixtures/frag-cmaf.mp4").track(1)
-    >>> storyboard_layout(track, every=0.5, width=64).sheet_count
-    1
     """
     kind = media_type(format)
     step = exact_time(every)

@@ -18,16 +18,9 @@ from fragdex.sources import Source, SourceLike
 
 
 class ReadAhead(Source):
-    r"""Reads of another source, of which one stretch at a time is kept.
+    """Reads of another source, of which one stretch at a time is kept.
 
     Its own counts are those of its requests; the other source counts what was read.
-
-    >>> from fragdex.sources import open_source
-    >>> below = open_source(bytes(range(100)))
-    >>> source = ReadAhead(below)
-    >>> source.take(ByteRange(10, 50))
-    >>> source.read(ByteRange(20, 22)), source.read(ByteRange(48, 50)), below.requests
-    (b'\x14\x15', b'01', 1)
     """
 
     def __init__(self, below: Source) -> None:
@@ -140,14 +133,6 @@ class VideoTrack(OpenTrack):
         TrackNotFound: there is no such track of pictures.
         UndecodableMedia: it is encrypted, or there is no decoder for it.
         MissingExtra: PyAV is not installed (`pip install 'fragdex[media]'`).
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> data = movie()
-    >>> VideoTrack(fragdex.index(data), data, track=7)
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.TrackNotFound: there is no track 7: expected one of 1, found 7
     """
 
     def __init__(

@@ -45,10 +45,6 @@ def table(index: Index, *, of: str = "fragments", tracks: Iterable[int] | None =
         ValueError: there is no such table.
         InexactIndex: samples are requested that the index does not hold.
         MissingExtra: pyarrow is not installed.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> table(Index(FileInfo(), How("boxes", True), ())).num_columns
-    16
     """
     pa = _pyarrow()
     if of not in TABLES:
@@ -98,10 +94,6 @@ def write(
         container: stream (to be read from front to back) or file (with a footer, to be mapped).
 
     Raises: as `table`; ValueError for another container.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> write(Index(FileInfo(), How("boxes", True), ()), container="file")[:6]
-    b'ARROW1'
     """
     pa = _pyarrow()
     rows = table(index, of=of, tracks=tracks)
@@ -128,10 +120,6 @@ def write_parquet(
         compression: a codec of pyarrow's, or "none".
 
     Raises: as `table`.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> write_parquet(Index(FileInfo(), How("boxes", True), ()))[:4]
-    b'PAR1'
     """
     rows = table(index, of=of, tracks=tracks)
     from pyarrow import parquet

@@ -69,12 +69,7 @@ class GroupTable(Table):
 
 
 class ColumnWriter:
-    """Gives columns their places, and hands out their bytes afterwards.
-
-    >>> writer = ColumnWriter()
-    >>> writer.add(SampleTable.empty())["rows"], writer.size
-    (0, 0)
-    """
+    """Gives columns their places, and hands out their bytes afterwards."""
 
     def __init__(self) -> None:
         self._arrays: list[memoryview] = []
@@ -164,12 +159,6 @@ class ColumnReader:
 
     Attributes:
         is_explained: whether every column that was met is one of this version.
-
-    >>> writer = ColumnWriter()
-    >>> plain = writer.add(SampleTable.empty())
-    >>> reader = ColumnReader(memoryview(b""))
-    >>> len(reader.table(SampleTable, reader.locate(SampleTable, plain, "/samples")))
-    0
     """
 
     def __init__(self, space: memoryview, *, verifying: bool = False) -> None:

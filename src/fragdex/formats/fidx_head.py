@@ -48,12 +48,7 @@ BYTE_ORDER = 0x0A0B0C0D
 
 
 def build_head(plain: Any, columns_size: int) -> tuple[bytes, int]:
-    """The header and the JSON part with what fills it up, and where the columns start.
-
-    >>> head, start = build_head({}, 128)
-    >>> len(head) == start == 128
-    True
-    """
+    """The header and the JSON part with what fills it up, and where the columns start."""
     head, start = finish_head(begin_head(plain), columns_size, least_version(plain))
     return bytes(head), start
 

@@ -78,11 +78,6 @@ def index_and_media(
     Raises:
         TypeError: `source` is given in addition to media.
         FragdexError: what indexing and `open_index` raise.
-
-    >>> from fragdex.testing import movie
-    >>> index, media = index_and_media(movie(), None, "view")
-    >>> index.exact, media == movie()
-    (True, True)
     """
     if isinstance(what, Index) or is_saved_index(what):
         index = what if isinstance(what, Index) else fidx.open_index(what)

@@ -37,12 +37,6 @@ def write(index: Index, *, period: int | None = None, source: Any = None) -> byt
     Raises:
         InexactIndex: the index does not know moofs or sync samples.
         BuildError: the file has no movie fragments.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> write(Index(FileInfo(), How("boxes", True), ()))
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.BuildError: the index has no period
     """
     governing = period_of(index, period)
     moofs: dict[int, Box] = {}

@@ -46,12 +46,7 @@ def refuse(pointer: str, expected: object, found: object) -> DamagedIndex:
 
 
 def to_plain(value: Any) -> Any:
-    """Dataclasses as objects without the fields that equal their defaults, tuples as lists.
-
-    >>> from fragdex.fragments.track_info import Edit
-    >>> to_plain(Edit(duration=0, media_time=1024))
-    {'duration': 0, 'media_time': 1024}
-    """
+    """Dataclasses as objects without the fields that equal their defaults, tuples as lists."""
     kind = type(value)
     if kind in _VALUES:
         return value
@@ -82,10 +77,6 @@ def from_plain(kind: type[T], value: Any, pointer: str = "") -> T:
 
     Raises:
         DamagedIndex: a field is missing or of the wrong type; `path` is its JSON pointer.
-
-    >>> from fragdex.fragments.track_info import Edit
-    >>> from_plain(Edit, {"duration": 0, "media_time": 1024, "later": True})
-    Edit(duration=0, media_time=1024, rate=1.0)
     """
     reader: Reader = _reader(kind)  # type: ignore[arg-type]
     checked: T = reader(value, pointer)

@@ -83,7 +83,7 @@ HEADER = "track_id,timescale,dts,pts,duration,size,pos,key"
 def write(
     index: Index, *, presentation: bool = False, tracks: Iterable[int] | None = None
 ) -> bytes:
-    r"""One line a sample, track after track, in decode order; lines end with a line feed.
+    """One line a sample, track after track, in decode order; lines end with a line feed.
 
     `dts`, `pts` and `duration` are ticks of the track's `timescale` on the media timeline: `pts`
     holds dts + composition offset. `pos` is the first byte in the file, `size` counts bytes, `key`
@@ -97,10 +97,6 @@ def write(
         InexactIndex: the index holds fragments only.
         TrackNotFound: there is no such track.
         LimitExceeded: a track claims more samples than any bytes of the file stand for.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> write(Index(FileInfo(), How("boxes", True), ()))
-    b'track_id,timescale,dts,pts,duration,size,pos,key\n'
     """
     return b"".join(pieces(index, presentation=presentation, tracks=tracks))
 
@@ -108,12 +104,7 @@ def write(
 def pieces(
     index: Index, *, presentation: bool = False, tracks: Iterable[int] | None = None
 ) -> Iterator[bytes]:
-    """`write` piece by piece.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> len(list(pieces(Index(FileInfo(), How("boxes", True), ()))))
-    1
-    """
+    """`write` piece by piece."""
     several = len(index.periods) > 1
     yield (HEADER + (",period" if several else "") + "\n").encode()
     wanted = None if tracks is None else set(tracks)
@@ -224,11 +215,6 @@ def write_frames(
         TrackNotFound: there is no such track, or none with pictures.
         InexactIndex: the index holds fragments only.
         ValueError: there is no such order.
-
-    >>> import fragdex
-    >>> index = fragdex.index("fixtures/open-gop.mp4")
-    >>> write_frames(index).splitlines()[2]
-    b'1,0.04,512,512,12800,0,2,887,35'
     """
     lines = (",".join(map(repr, row)) for row in _frame_rows(index, track, order, hidden))
     return "".join(f"{line}\n" for line in (",".join(FRAME_COLUMNS), *lines)).encode()
@@ -247,10 +233,6 @@ def write_frames_json(
         track, order, hidden: as `write`.
 
     Raises: as `write`.
-
-    >>> import fragdex
-    >>> json.loads(write_frames_json(fragdex.index("fixtures/open-gop.mp4")))["frames"][1]["time"]
-    0.04
     """
     chosen = _chosen(index, track)
     rows = _frame_rows(index, track, order, hidden)

@@ -46,12 +46,6 @@ def write(
         BuildError: there are no movie fragments, or one of 2 GiB or more, or of a duration that
             does not fit in 32 bits.
         InexactIndex: times of fragments are not known.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> write(Index(FileInfo(), How("boxes", True), ()))
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.BuildError: the index has no period
     """
     governing = period_of(index, period)
     chosen = reference_track(governing, track)
@@ -71,10 +65,6 @@ def boxes(
 
     Raises:
         BuildError: a stretch is too large or too long.
-
-    >>> columns = [np.array([n, n]) for n in (0, 900, 0, 10, 0, 1, 0)]
-    >>> boxes(Subsegments(*columns), 1, 25)[0]["references"]["referenced_size"].tolist()
-    [900, 900]
     """
     rows = _rows(segments)
     starts = np.maximum(segments.time, 0)

@@ -60,12 +60,6 @@ def period_of(index: Index, number: int | None) -> Period:
 
     Raises:
         BuildError: there is no such period, or none was named and there are several.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> period_of(Index(FileInfo(), How("boxes", True), ()), None)
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.BuildError: the index has no period
     """
     if number is None and len(index.periods) == 1:
         return index.periods[0]
@@ -91,11 +85,6 @@ def reference_track(period: Period, track: int | None = None) -> Track:
     Raises:
         TrackNotFound: the track that was named is not there.
         BuildError: no track has movie fragments.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> reference_track(fragdex.index(movie(tracks=2)).periods[0]).kind
-    'video'
     """
     if track is not None:
         return period.track(track)
@@ -149,11 +138,6 @@ def subsegments(
     Raises:
         BuildError: the file has no movie fragments, or not in file order.
         InexactIndex: times of fragments are not known.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> subsegments(fragdex.index(movie(3, samples=5)).periods[0]).duration.tolist()
-    [5000, 5000, 5000]
     """
     chosen = reference_track(period, track)
     rows = _moofs(chosen)
@@ -203,13 +187,7 @@ def _uncrossed(period: Period, table: FragmentTable) -> npt.NDArray[np.bool_]:
 
 
 def have_own_bytes(period: Period) -> bool:
-    """Whether no two moofs share bytes: each can be copied by itself.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> have_own_bytes(fragdex.index(movie(tracks=2)).periods[0])
-    True
-    """
+    """Whether no two moofs share bytes: each can be copied by itself."""
     parts = [t.fragments.rows(_moofs(t)) for t in period.tracks]
     start = np.concatenate([part.offset for part in parts])
     stop = np.concatenate([part.offset + part.size for part in parts])
@@ -225,10 +203,6 @@ def timed(track: Track) -> None:
 
     Raises:
         InexactIndex: they are not.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> timed(fragdex.index(movie()).track(1))
     """
     if not track.timescale:
         raise InexactIndex(
@@ -307,12 +281,6 @@ def first_access(track: Track) -> tuple[Int64, Int64]:
 
     Returns: its number in the row, counted from 0, -1 where the row has none and NULL where it is
     not known; and its composition time, NULL where there is none.
-
-    >>> from fragdex.fragments.table import SyncTable
-    >>> from fragdex.fragments.track_info import TrackInfo
-    >>> track = Track(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
-    >>> first_access(track)[1]
-    array([], dtype=int64)
     """
     table, sync = track.fragments, track.sync_samples
     cts = np.full(len(table), NULL)
@@ -363,10 +331,6 @@ def init_range(period: Period) -> ByteRange:
 
     Raises:
         BuildError: there is no moov, or it holds samples itself, which no playlist can name.
-
-    >>> from fragdex.fragments.track_info import Movie
-    >>> init_range(Period(0, (ByteRange(0, 32), ByteRange(40, 900)), Movie(0, 0, True, ()), ()))
-    ByteRange(start=0, stop=900)
     """
     if not period.init and period.movie.tracks:
         raise BuildError(
@@ -392,10 +356,6 @@ def init_place(period: Period) -> ByteRange:
 
     Empty where there is no initialization segment, and no more than a place where the moov holds
     samples itself.
-
-    >>> from fragdex.fragments.track_info import Movie
-    >>> init_place(Period(0, (), Movie(0, 0, True, ()), ()))
-    ByteRange(start=0, stop=0)
     """
     if not period.init:
         return ByteRange(0, 0)

@@ -35,12 +35,6 @@ def write(index: Index, *, track: int | None = None) -> bytes:
         TrackNotFound: there is no such track, or none with video.
         BuildError: the edit list hides the key frame of frames that it shows.
         InexactIndex: the index holds fragments only.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> write(Index(FileInfo(), How("boxes", True), ()))
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.TrackNotFound: there is no video track
     """
     chosen = index.track(track) if track is not None else _first_video(index)
     samples = chosen.samples

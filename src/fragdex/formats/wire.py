@@ -60,12 +60,6 @@ class WireSegments:
         dts: presentation-timeline decode time in ticks of its first sample in decode order.
         duration: ticks to the next segment's cts; the last one's reaches to the end of the track.
         offset, size: the smallest range of bytes that holds its fragments.
-
-    >>> from fragdex.fragments.table import SyncTable
-    >>> from fragdex.fragments.track_info import TrackInfo
-    >>> track = Track(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
-    >>> len(segments(track, 1).row)
-    0
     """
 
     row: Int64
@@ -162,10 +156,6 @@ def write(
         InexactIndex: no track has a type and a timescale (media segments without a moov), or the
             index does not know the times and sync samples of its fragments.
         BuildError: a track id is in several periods.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> write(Index(FileInfo(), How("boxes", True), ()))
-    b'{}'
     """
     if segment_duration is None:
         segment_duration = 0 if isinstance(index, WireIndex) else SEGMENT_DURATION

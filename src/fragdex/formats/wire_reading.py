@@ -47,15 +47,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 
 
 class JsonStream:
-    """A JSON text (RFC 8259, in UTF-8) of which pieces come one after the other.
-
-    >>> stream = JsonStream([b'{"a": [1, 2', b'2], "b": {}}'])
-    >>> for key in stream.names():
-    ...     print(key, list(stream.elements()) if key == "a" else stream.value())
-    a [1, 22]
-    b {}
-    >>> stream.end()
-    """
+    """A JSON text (RFC 8259, in UTF-8) of which pieces come one after the other."""
 
     def __init__(self, pieces: Iterable[bytes | bytearray | memoryview]) -> None:
         self._pieces = iter(pieces)
@@ -286,14 +278,6 @@ def read(data: bytes | bytearray | memoryview, *, size: Sizes = None) -> WireInd
         DamagedIndex: it is not JSON, a value is missing or of the wrong type, times or offsets are
             out of order, or lie outside the file; `path` is the JSON pointer of the place.
         LimitExceeded: more tracks or unknown keys than a named limit allows.
-
-    >>> index = read(
-    ...     b'{"1": {"track": 1, "type": "video", "timescale": 25, "codec": "avc1.42c01e",'
-    ...     b' "initSegment": {"offset": 0, "size": 700},'
-    ...     b' "segments": [{"cts": 0, "dts": 0, "duration": 50, "offset": 700, "size": 99}]}}'
-    ... )
-    >>> index.track(1).seek(1.5).range
-    ByteRange(start=700, stop=799)
     """
     view = memoryview(data).cast("B")
     pieces = (view[start : start + PIECE_SIZE] for start in range(0, len(view), PIECE_SIZE))

@@ -280,10 +280,6 @@ def schema_capsule(
     """A capsule `arrow_schema`: a struct with a field for each column.
 
     Unit and meaning of a column stand in the metadata of its field.
-
-    >>> from fragdex.fragments.table import SyncTable
-    >>> type(schema_capsule(SyncTable.schema())).__name__
-    'PyCapsule'
     """
     schema = _Schema()
     _fill_schema(schema, columns, metadata=metadata)
@@ -302,11 +298,6 @@ def array_capsules(
     Args:
         arrays: one for each column, of equal length; not copied, so they must not change.
         null: the value in nullable columns that stands for "unknown".
-
-    >>> from fragdex.fragments.table import SyncTable
-    >>> table = SyncTable.empty()
-    >>> len(array_capsules(table.schema(), list(table.columns().values())))
-    2
     """
     array = _Array()
     _fill_struct(array, columns, arrays, null)
@@ -323,11 +314,6 @@ def stream_capsule(
     """A capsule `arrow_array_stream` with the columns as its only batch.
 
     Args: as `array_capsules`.
-
-    >>> from fragdex.fragments.table import SyncTable
-    >>> table = SyncTable.empty()
-    >>> type(stream_capsule(table.schema(), list(table.columns().values()))).__name__
-    'PyCapsule'
     """
     stream = _Stream()
     stream.get_schema, stream.get_next = _GET_SCHEMA, _GET_NEXT

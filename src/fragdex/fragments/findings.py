@@ -49,14 +49,7 @@ class Finding:
 
 
 class Findings:
-    """A collector: the same finding on the same track is counted, not repeated.
-
-    >>> findings = Findings()
-    >>> findings.add("no-tfdt", "no tfdt", offset=10, track=1)
-    >>> findings.add("no-tfdt", "no tfdt", offset=90, track=1, count=2)
-    >>> findings.all()[0].count
-    3
-    """
+    """A collector: the same finding on the same track is counted, not repeated."""
 
     def __init__(self, known: tuple[Finding, ...] = ()) -> None:
         self._found = {(f.code, f.track): f for f in known}

@@ -64,12 +64,6 @@ class PieceDigests:
 
     Attributes:
         table: `PieceTable`, one row a piece.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> digests = fragdex.index(movie(fragments=3), digests=True).digests
-    >>> len(digests) >= 7, len(digests.root), digests == digests
-    (True, 32, True)
     """
 
     table: PieceTable
@@ -135,13 +129,7 @@ class PieceDigests:
         return int(self.table.start[-1] + self.table.size[-1]) if len(self) else 0
 
     def touching(self, range: ByteRange) -> slice:
-        """The rows of the pieces that have bytes of a range.
-
-        >>> import numpy as np
-        >>> table = PieceTable.of({"start": [0, 5], "size": [5, 5], "digest": np.zeros(2, "V32")})
-        >>> PieceDigests(table).touching(ByteRange(4, 5))
-        slice(0, 1, None)
-        """
+        """The rows of the pieces that have bytes of a range."""
         first = int(np.searchsorted(self.table.start, range.start, side="right")) - 1
         last = int(np.searchsorted(self.table.start, range.stop, side="left"))
         return slice(max(first, 0), max(last, first, 0))
@@ -236,12 +224,7 @@ def path_in(layers: Sequence[Digests], number: int) -> tuple[bytes, ...]:
 
 
 def root_of_path(leaf: bytes, number: int, count: int, path: Sequence[bytes]) -> bytes | None:
-    """The root that a path leads to, or None where it is not one of a tree with so many leaves.
-
-    >>> leaves = leaves_of([bytes(32), b"a" * 32, b"b" * 32])
-    >>> root_of_path(b"b" * 32, 2, 3, path_of(leaves, 2)) == root_of(leaves)
-    True
-    """
+    """The root that a path leads to, or None where it is not one of a tree with so many leaves."""
     if not 0 <= number < count:
         return None
     left = list(path)

@@ -232,13 +232,7 @@ SPARE = 1024
 
 
 class Growing(Generic[T]):
-    """A table that grows part by part; its parts are copied at once and need not stay.
-
-    >>> table = Growing(FragmentTable)
-    >>> table.add(FragmentTable.empty())
-    >>> len(table.taken())
-    0
-    """
+    """A table that grows part by part; its parts are copied at once and need not stay."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
@@ -278,13 +272,6 @@ class Growing(Generic[T]):
 
         Returns: the columns of int64 as rows of one array, and the first place after what is
         there; the other columns are 0.
-
-        >>> table = Growing(SyncTable)
-        >>> cells, start = table.reserve(2)
-        >>> cells[:, start : start + 2] = 7
-        >>> table.grow(2)
-        >>> table.taken().cts
-        array([7, 7])
         """
         stop = self._rows + rows
         if stop > self._cells.shape[1] or self._only is not None:

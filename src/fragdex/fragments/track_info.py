@@ -318,11 +318,6 @@ class TrackInfo:
         """Codec string and brand of Dolby Vision over a base layer that other decoders show.
 
         None: there is none, or the codec itself is Dolby Vision.
-
-        >>> vision = DolbyVision(8, 1, 2)
-        >>> info = TrackInfo(1, "vide", "video", 1, "hvc1", "hvc1.2", dolby_vision=vision)
-        >>> info.supplemental_codec
-        ('dvh1.08.01', 'db2g')
         """
         vision, code = self.dolby_vision, _VISION_CODES.get(self.format)
         if vision is None or code is None:
@@ -348,10 +343,6 @@ class TrackInfo:
         Leading empty edits delay, the first other edit names the media time that is shown first.
         Later edits do not move it. A shift of 2^62 ticks or more is no claim but damage, and counts
         as 0.
-
-        >>> info = TrackInfo(1, "vide", "video", 90000, "avc1", None, edits=(Edit(0, 3003),))
-        >>> info.shift(1000)
-        Fraction(-3003, 1)
         """
         delay = 0
         for edit in self.edits:
@@ -370,10 +361,6 @@ class TrackInfo:
         """What the whole edit list presents, in order of time; empty without an edit list.
 
         An edit without a duration, or in a movie without a timescale, holds to the end.
-
-        >>> info = TrackInfo(1, "vide", "video", 90000, "avc1", None, edits=(Edit(20, 3003),))
-        >>> info.segments(10)
-        (Segment(start=Fraction(0, 1), stop=Fraction(2, 1), media_time=3003, rate=Fraction(1, 1)),)
         """
         segments: list[Segment] = []
         start = Fraction(0)

@@ -43,10 +43,6 @@ class SampleBytes:
         size: of the sample.
         read: start and stop in the sample (exclusive) → those bytes, fewer where the file ends.
         clear: starts and stops (exclusive) of what is not encrypted, rising; None: all is clear.
-
-    >>> sample = SampleBytes(4, lambda start, stop: b"abcd"[start:stop])
-    >>> sample.take(1, 2), sample.take(3, 9)
-    (b'bc', b'd')
     """
 
     def __init__(
@@ -329,10 +325,6 @@ def access_of(
     AVC: IDR, or a recovery point SEI with recovery_frame_cnt 0. HEVC and VVC: an IRAP picture.
     AV1: a sequence header and a key frame that is shown. VP8, VP9: a key frame. MPEG-4 part 2,
     MPEG-1, MPEG-2 and H.263: an intra picture.
-
-    >>> idr = SampleBytes.of(bytes.fromhex("00000002 0910 0000029b 65"))
-    >>> access_of(SampleBytes.of(bytes.fromhex("00000002 0910 00000002 6588")), "avc1", None)
-    <Access.CLOSED: 2>
     """
     if format in _NAL:
         return access_of_units(_NAL[format], sample, 4 if length_size is None else length_size)

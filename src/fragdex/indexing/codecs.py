@@ -25,12 +25,7 @@ class Missing(Exception):
 
 
 class BitReader:
-    r"""Bits of a byte string, highest first.
-
-    >>> bits = BitReader(b"\x12\x10")
-    >>> bits.take(5), bits.take(4), bits.left
-    (2, 4, 7)
-    """
+    """Bits of a byte string, highest first."""
 
     def __init__(self, data: bytes) -> None:
         self.value, self.left = int.from_bytes(data, "big"), len(data) * 8
@@ -410,10 +405,6 @@ def codec_string(entry: Box) -> str | None:
 
     Returns: such as `avc1.64001F` or `mp4a.40.2`; the four-letter code itself for formats that
     define no more; None where the configuration box that it is made from is missing or damaged.
-
-    >>> from fragdex.boxes import parse
-    >>> codec_string(parse(bytes.fromhex("00000010 77767474 000000000000 0001"))[0])
-    'wvtt'
     """
     code = original_format(entry)
     make = MAKERS.get(code)
@@ -443,12 +434,7 @@ def joint_objects(entry: Box) -> int | None:
 
 
 def original_format(entry: Box) -> str:
-    """The four-letter code of a sample entry, before protection (8.12.3).
-
-    >>> from fragdex.boxes import parse
-    >>> original_format(parse(bytes.fromhex("00000010 77767474 000000000000 0001"))[0])
-    'wvtt'
-    """
+    """The four-letter code of a sample entry, before protection (8.12.3)."""
     if entry.type in PROTECTED:
         for path in ("sinf/frma", "rinf/frma"):
             frma = entry.find(path)

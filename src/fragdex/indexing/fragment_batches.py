@@ -373,14 +373,7 @@ NEAR = 8
 
 
 def last_place(top: Rows, kind: int) -> int | None:
-    """Number of the last box of a type, or None.
-
-    >>> from fragdex.indexing.headers import ROW
-    >>> rows = np.zeros(9, ROW)
-    >>> rows["type"][0] = 7
-    >>> last_place(rows, 0), last_place(rows, 7), last_place(rows, 8)
-    (8, 0, None)
-    """
+    """Number of the last box of a type, or None."""
     types = top["type"]
     near: list[int] = types[-NEAR:].tolist()
     if kind in near:

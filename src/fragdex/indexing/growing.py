@@ -183,16 +183,6 @@ def exact_part(index: Index, source: Source, part: ByteRange) -> Index:
     Raises:
         InexactIndex: the fragments do not say when they are decoded, or several moovs govern them.
         MalformedBox: there is no fragment where the index says.
-
-    >>> import fragdex
-    >>> from fragdex.sources import open_source
-    >>> from fragdex.testing import movie
-    >>> source = open_source(movie(fragments=4, samples=5))
-    >>> whole = fragdex.index(source)
-    >>> second = whole.track(1).fragments.rows(slice(1, 2))
-    >>> place = ByteRange.of(int(second.offset[0]), int(second.size[0]))
-    >>> exact_part(whole, source, place).track(1).sample_count
-    5
     """
     if len(index.periods) != 1 or not index.periods[0].init:
         raise InexactIndex(
@@ -331,13 +321,6 @@ def part_of(index: Index, start: int, stop: int | None = None) -> Index | None:
         index: one that knows its samples.
         start: byte at which the first moof begins.
         stop: that at which the one after the last begins; None: to the end.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> whole = fragdex.index(movie(4, samples=5), exact=True)
-    >>> third = part_of(whole, int(whole.track(1).fragments.moof_offset[2]))
-    >>> third.track(1).sample_count, int(third.track(1).fragments.sample_start[0])
-    (10, 0)
     """
     period = index.periods[-1]
     if not _regular(index, start):

@@ -338,8 +338,6 @@ def keep_freed() -> None:
     come and go (mallopt(3), M_MMAP_THRESHOLD). Columns of a megabyte then cost a page fault every
     4 KiB, again and again: up to two thirds of the time of an index. One large block is requested
     and freed; none of it is touched. Elsewhere than with glibc nothing changes.
-
-    >>> keep_freed()
     """
     bytes(LARGEST_BLOCK)
 
@@ -354,13 +352,9 @@ FTYP_PATTERN = re.compile(rb"\0\0[\0-\x01]([\x10-\xff])ftyp[ -~]{4}")
 
 
 def film_in_jpeg(source: Source) -> int | None:
-    r"""Where the MP4 after a JPEG begins; None where the file is not a JPEG, or has none.
+    """Where the MP4 after a JPEG begins; None where the file is not a JPEG, or has none.
 
     Raises: what reading the source raises.
-
-    >>> from fragdex.sources import open_source
-    >>> film_in_jpeg(open_source(JPEG + bytes(20) + b"\0\0\0\x10ftypmp42"))
-    23
     """
     if source.read_up_to(ByteRange(0, len(JPEG))) != JPEG:
         return None

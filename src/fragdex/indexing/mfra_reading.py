@@ -169,13 +169,7 @@ def _track_of(traf: Box) -> int | None:
 
 
 def read(mfra: Box) -> RandomAccess:
-    """The entries of a parsed mfra that knows its place.
-
-    >>> from fragdex.boxes import make_box
-    >>> tfra = make_box("tfra", track_ID=1, entries=[(0, 800, 1, 1, 1), (2000, 5000, 1, 1, 1)])
-    >>> read(make_box("mfra", children=[tfra])).tracks[1].moof_offset.tolist()
-    [800, 5000]
-    """
+    """The entries of a parsed mfra that knows its place."""
     findings = Findings()
     tracks: dict[int, Entries] = {}
     for tfra in mfra.find_all("tfra"):

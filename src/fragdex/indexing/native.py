@@ -324,11 +324,6 @@ def sums(
             samples: 0 no, 1 yes, 2 as their flags say.
 
     Runs must lie inside the buffer; of rows of no bytes no sync samples may be wanted (ValueError).
-
-    >>> rows, one = RowColumns(4, size=0), np.array([1], np.uint8)
-    >>> runs = sums(b"...z...z", np.array([0]), np.array([2]), rows, np.array([9]), one, one)
-    >>> runs.duration, runs.points.tolist()
-    (array([18]), [[0, 0], [0, 1], [0, 9], [0, 9]])
     """
     if compiled is None:
         return sums_plain(buffer, at, count, columns, durations, first, rest)
@@ -355,10 +350,6 @@ def chunk_starts(
 
     Returns: samples of all chunks; None where rows fall back, then `into` says nothing. Rows must
     be whole and columns lie inside of them (ValueError).
-
-    >>> into = np.empty(3, np.int64)
-    >>> chunk_starts(bytes([0, 0, 0, 1, 0, 0, 0, 5]), 8, 0, 4, into), into.tolist()
-    (15, [0, 5, 10])
     """
     if compiled is None:
         return chunk_starts_plain(rows, stride, first, each, into)
@@ -378,11 +369,6 @@ def places(size: Int64, chunk_start: Int64, chunk_offset: Int64, first: int, int
 
     Chunks must begin at or before the first sample and before the last one, and samples have a
     size (ValueError). Places wrap round at 64 bits.
-
-    >>> into = np.empty(3, np.int64)
-    >>> places(np.array([5, 6, 7]), np.array([0, 2]), np.array([70, 90]), 0, into)
-    >>> into.tolist()
-    [70, 75, 90]
     """
     if compiled is None:
         places_plain(size, chunk_start, chunk_offset, first, into)
@@ -414,11 +400,6 @@ def extents(
         count: samples of all.
 
     Each sample must have a size, a chunk and a duration (ValueError). Sums wrap round at 64 bits.
-
-    >>> ten, none = (np.array([10]), np.array([3])), None
-    >>> edges = extents(none, 2, (np.array([0]), np.array([70])), ten, none, ten[0] - 10, 10)
-    >>> edges.data_stop.tolist(), edges.cts_end.tolist()
-    ([90], [30])
     """
     if compiled is None:
         return extents_plain(sizes, each, chunks, durations, offsets, starts, count)
@@ -434,13 +415,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 def kept(top: Rows) -> Kept:
-    """The boxes among some rows that are kept whole.
-
-    >>> rows = np.zeros(1, ROW)
-    >>> rows["whole"], rows["size"], rows["type"] = True, 9, 1
-    >>> kept(rows).others, kept(rows).whole_bytes
-    ([(0, 1)], 9)
-    """
+    """The boxes among some rows that are kept whole."""
     if compiled is None:
         return kept_plain(top)
     places, others, whole_bytes, header_bytes = compiled.kept(np.ascontiguousarray(top).data, MOOF)
@@ -500,10 +475,6 @@ def join_sync(rows: Int64) -> Int64:
 
     Args:
         rows: the columns of a `SyncTable`, sorted by composition time; they may be written to.
-
-    >>> one = np.array([[0, 9], [0, 9], [0, 0], [1, 1], [0, 3], [1, 1], [0, 1]])
-    >>> join_sync(one).tolist()
-    [[0], [0], [9], [2], [0], [3], [0]]
     """
     if compiled is None:
         return join_sync_plain(rows)

@@ -227,12 +227,7 @@ def _fields(table: npt.NDArray[np.uint8], places: Sequence[tuple[int, np.dtype[A
 
 
 def fit_plain(buffer: memoryview | bytes, offsets: Int64, sizes: Int64, shapes: Packed) -> Fits:
-    """`fit` in Python.
-
-    >>> shape = (b"ab", bytes([255, 0]), b"")
-    >>> fit_plain(memoryview(b"abxb"), np.array([0, 2]), np.array([2, 2]), (shape,)).which.tolist()
-    [0, 255]
-    """
+    """`fit` in Python."""
     if len(offsets) and (
         min(offsets.min(), sizes.min()) < 0 or (offsets + sizes).max() > len(buffer)
     ):
@@ -340,12 +335,7 @@ MAX_STRIDE = 1 << 16
 def chunk_starts_plain(
     rows: memoryview | bytes, stride: int, first: int, each: int, into: Int64
 ) -> int | None:
-    """`native.chunk_starts` in Python.
-
-    >>> into = np.empty(3, np.int64)
-    >>> chunk_starts_plain(bytes([0, 0, 0, 1, 0, 0, 0, 5]), 8, 0, 4, into), into.tolist()
-    (15, [0, 5, 10])
-    """
+    """`native.chunk_starts` in Python."""
     count, chunks = len(rows) // stride if stride else 0, len(into)
     if not 4 <= stride <= MAX_STRIDE or not count or len(rows) % stride:
         raise ValueError("chunk_starts: impossible rows")
@@ -370,13 +360,7 @@ def chunk_starts_plain(
 def places_plain(
     size: Int64, chunk_start: Int64, chunk_offset: Int64, first: int, into: Int64
 ) -> None:
-    """`native.places` in Python.
-
-    >>> into = np.empty(3, np.int64)
-    >>> places_plain(np.array([5]), np.array([0, 2]), np.array([70, 90]), 1, into)
-    >>> into.tolist()
-    [75, 90, 95]
-    """
+    """`native.places` in Python."""
     stop = first + len(into)
     if len(chunk_start) != len(chunk_offset):
         raise ValueError("places: arguments differ in length")
@@ -408,13 +392,7 @@ def extents_plain(
     starts: Int64,
     count: int,
 ) -> Extents:
-    """`native.extents` in Python.
-
-    >>> ten, none = (np.array([10]), np.array([3])), None
-    >>> edges = extents_plain(none, 2, (np.array([0]), np.array([70])), ten, none, ten[0] - 10, 10)
-    >>> edges.data_stop.tolist(), edges.cts_end.tolist()
-    ([90], [30])
-    """
+    """`native.extents` in Python."""
     (chunk_start, chunk_offset), (stops, values) = chunks, durations
     shifts = (stops[:0], values[:0]) if offsets is None else offsets
     if len(chunk_start) != len(chunk_offset) or len(stops) != len(values):
@@ -465,12 +443,7 @@ def _parts(starts: Int64, edges: Int64, count: int) -> tuple[Int64, Int64, Int64
 
 
 def join_sync_plain(rows: Int64) -> Int64:
-    """`native.join_sync` in Python.
-
-    >>> one = np.array([[0, 9], [0, 9], [0, 0], [1, 1], [0, 3], [1, 1], [0, 1]])
-    >>> join_sync_plain(one).tolist()
-    [[0], [0], [9], [2], [0], [3], [0]]
-    """
+    """`native.join_sync` in Python."""
     if rows.shape[1] > 1 and (rows[_COUNT] == 1).any():
         rows = _progressions(rows)
     return _longest(rows) if rows.shape[1] > 1 else rows
@@ -690,10 +663,6 @@ def sums_plain(
 
     Args:
         is_signed: durations of 2^31 and more are below 0; a sample ends no earlier than it begins.
-
-    >>> rows, one = RowColumns(4, size=0), np.array([1], np.uint8)
-    >>> sums_plain(bytes(3) + b"z", np.array([0]), np.array([1]), rows, np.array([9]), one, one)[0]
-    array([122])
     """
     _refuse(len(buffer), at, count, columns, durations, first, rest)
     if not len(at):

@@ -39,10 +39,6 @@ def edges_of(index: Index, size: int) -> Int64:
     Args:
         index: of the file.
         size: bytes of the file.
-
-    >>> from fragdex.seeking.model import FileInfo, How
-    >>> edges_of(Index(FileInfo(), How("boxes", True), ()), 2**20 + 5).tolist()
-    [0, 1048576, 1048581]
     """
     columns: list[Any] = [np.array([0, size], np.int64)]
     runs: list[Int64] = []
@@ -76,11 +72,6 @@ def digest_pieces(source: Source, edges: Int64, md5: Md5 | None = None) -> Piece
     Raises:
         TruncatedInput: the source ends before the last edge.
         SourceError: it cannot be read.
-
-    >>> from fragdex.sources import open_source
-    >>> running = Md5()
-    >>> len(digest_pieces(open_source(b"abc"), np.array([0, 1, 3]), running)), running.size
-    (2, 3)
     """
     places = edges.tolist()
     digests: list[bytes] = []
@@ -111,12 +102,6 @@ def digests_of_grown(known: PieceDigests, source: Source, edges: Int64) -> Piece
         source, edges: of the file as it is, as in `digest_pieces`.
 
     Raises: as `digest_pieces`.
-
-    >>> from fragdex.sources import open_source
-    >>> before = digest_pieces(open_source(b"abc"), np.array([0, 1, 3]))
-    >>> grown = digests_of_grown(before, open_source(b"?bcd"), np.array([0, 1, 4]))
-    >>> grown.table.digest[:1].tobytes() == before.table.digest[:1].tobytes(), grown.size
-    (True, 4)
     """
     old, most = known.table, min(len(known), len(edges) - 1)
     same = (old.start[:most] == edges[:most]) & (old.size[:most] == np.diff(edges[: most + 1]))
@@ -151,15 +136,6 @@ def damage(
     Raises:
         InexactIndex: the index has no digests.
         SourceError: the file cannot be read.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> data = bytearray(movie(fragments=3, samples=5, fps=5))
-    >>> index = fragdex.index(bytes(data), digests=True)
-    >>> data[int(index.track(1).fragments.data_start[1])] ^= 1
-    >>> print(damage(index, fragdex.open_source(bytes(data)))[0])
-    damaged-bytes: fragment 1 (1 s to 2 s) has other bytes than when it was indexed (track 1, \
-byte 1,515)
     """
     digests = index.digests
     if digests is None:
@@ -197,13 +173,7 @@ class MergedRanges:
 
     @classmethod
     def merged(cls, parts: Sequence[MergedRanges]) -> MergedRanges:
-        """Ranges in any order, joined where they overlap.
-
-        >>> one = MergedRanges(np.array([4]), np.array([9]))
-        >>> other = MergedRanges(np.array([0]), np.array([5]))
-        >>> MergedRanges.merged([one, other]).stop.tolist()
-        [9]
-        """
+        """Ranges in any order, joined where they overlap."""
         if not parts:
             return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
         start = np.concatenate([part.start for part in parts])
@@ -215,12 +185,7 @@ class MergedRanges:
         return cls(start[first], reach[last])
 
     def first_touching(self, start: Int64, stop: Int64) -> Int64:
-        """For each of other ranges the number of our first that overlaps it; -1: none.
-
-        >>> ours = MergedRanges(np.array([2, 8]), np.array([4, 9]))
-        >>> ours.first_touching(np.array([0, 3, 4]), np.array([2, 4, 20])).tolist()
-        [-1, 0, 1]
-        """
+        """For each of other ranges the number of our first that overlaps it; -1: none."""
         first = np.searchsorted(self.stop, start, side="right")
         begins = np.append(self.start, np.iinfo(np.int64).max)[first]
         return np.where((begins < stop) & (start < stop), first, -1)

@@ -100,12 +100,7 @@ class Head:
         return data
 
     def at(self, offset: int, size: int) -> bytes | None:
-        """Bytes that were read already, or None.
-
-        >>> head = Head([(0, b"abcd"), (4, b"efgh")])
-        >>> head.at(2, 4), head.at(6, 4)
-        (b'cdef', None)
-        """
+        """Bytes that were read already, or None."""
         piece = b""
         for start, data in self.pieces:
             here = offset + len(piece) - start

@@ -351,10 +351,6 @@ class MoofStore:
     """Bytes of moofs by their offsets in the file, from the buffers that hold them.
 
     Pickled or copied deeply, it holds the moofs alone, and no other byte of the file.
-
-    >>> store = MoofStore(np.array([40]), np.array([4]), [(memoryview(b"..moof.."), np.array([2]))])
-    >>> store(np.array([40]))
-    (b'moof', array([4]))
     """
 
     def __init__(
@@ -454,13 +450,6 @@ class RowSamples:
             the moov, once.
         init: ranges of the initialization segment.
         defaults: track_ID → what its trex says.
-
-    >>> import fragdex
-    >>> from fragdex.sources import open_source
-    >>> from fragdex.testing import movie
-    >>> source = open_source(movie(fragments=3, samples=5))
-    >>> len(RowSamples(fragdex.index(source).track(1), source, (), {}).rows(1, 3))
-    10
     """
 
     def __init__(

@@ -358,7 +358,7 @@ MEDIA_TYPES = frozenset(
 
 
 class Scan(ScanState):
-    r"""One pass over a file, or over the part of it from `start` on.
+    """One pass over a file, or over the part of it from `start` on.
 
     Args:
         start: position of the first box.
@@ -373,11 +373,6 @@ class Scan(ScanState):
         cut_moov: place of a moov that the file ends in, as far as it was read; else None.
 
     What it keeps on the way are the attributes of `ScanState`.
-
-    >>> scan = Scan()
-    >>> scan.feed(b"\0\0\0\x08free")
-    >>> scan.position
-    8
     """
 
     def __init__(

@@ -45,10 +45,6 @@ class Stream:
         time: int64 earliest presentation time.
         duration: int64 ticks up to the next one's earliest presentation time.
         access: int64 presentation time of the first access point; NULL where none is known.
-
-    >>> nothing = np.zeros(0, np.int64)
-    >>> Stream(1, 1000, *[nothing] * 6).stop
-    0
     """
 
     reference_id: int
@@ -174,13 +170,6 @@ def approximate(
         start, stop: composition times, NULL where they are not known.
         access: composition time of the sync sample to seek to in each; NULL: none is known.
         flags: of every row.
-
-    >>> rows = np.array([0, 10])
-    >>> fragments, sync = approximate(
-    ...     offset=rows, size=rows, moof=None, start=rows, stop=rows + 10, access=rows
-    ... )
-    >>> bool(fragments.sample_count[0] == NULL), sync.fragment.tolist()
-    (True, [0, 1])
     """
     n = len(offset)
     unknown = np.full(n, NULL)
@@ -318,13 +307,6 @@ class SidxReader:
     Args:
         leads: ranges of known styp, emsg and prft boxes; where they stand directly before a
             subsegment they belong to it, as the sidx boxes do.
-
-    >>> from fragdex.boxes import build, make_box
-    >>> data = build(make_box("sidx", timescale=1000, references=[(0, 500, 2000, 1, 1, 0)]))
-    >>> reader = SidxReader()
-    >>> reader.feed(100, data)
-    >>> reader.need, reader.segments().covered_until
-    ((), 644)
     """
 
     def __init__(self, leads: Iterable[ByteRange] = ()) -> None:

@@ -73,10 +73,6 @@ class Blocks:
 
     Args:
         blocks: of `BLOCK` or `WORD` bytes each.
-
-    >>> blocks = Blocks([bytes(range(16))])
-    >>> [*blocks.found(open_source(b"ab" + bytes(range(20))), [ByteRange(0, 22)])]
-    [(2, 0)]
     """
 
     def __init__(self, blocks: Sequence[bytes]) -> None:
@@ -160,15 +156,6 @@ def left_of(
         ValueError: a span ends before it starts, or there is no sample in any.
         InexactIndex: the index does not know the samples.
         And what reading raises.
-
-    >>> import fragdex
-    >>> film = "fixtures/faststart.mp4"
-    >>> index = fragdex.index(film, exact=True)
-    >>> rest = fragdex.clip(index, without=[(0.5, 1)])
-    >>> left_of(rest, index, film, [(0.5, 1)]).findings
-    ()
-    >>> left_of(film, index, film, [(0.5, 1)]).findings[0].code
-    'sample-left'
     """
     edges = [(exact_time(start), exact_time(stop)) for start, stop in spans]
     for start, stop in edges:

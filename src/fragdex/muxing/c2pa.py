@@ -44,11 +44,6 @@ def hash_assertion(what: SourceLike, *, blocks: bool | None = None) -> dict[str,
     Raises:
         BuildError: its size is unknown, or its boxes do not fill it.
         SourceError: it cannot be read.
-
-    >>> from fragdex.testing import movie
-    >>> made = hash_assertion(movie(fragmented=False))
-    >>> made["alg"], len(made["hash"]), made["merkle"][0]["count"]
-    ('sha256', 32, 1)
     """
     source = open_source(what)
     try:
@@ -138,16 +133,6 @@ def manifest(
     Raises:
         ValueError: there is no such algorithm, or no certificate.
         And what `sign` raises.
-
-    >>> from fragdex.testing import movie
-    >>> made = manifest(
-    ...     hash_assertion(movie()),
-    ...     lambda data: bytes(64),
-    ...     [b"DER"],
-    ...     source_type="http://example.org",
-    ... )
-    >>> made[4:8], made[12:16]
-    (b'jumb', b'jumd')
     """
     if algorithm not in SIGNATURES:
         raise ValueError(f"no algorithm {algorithm!r}: expected one of {', '.join(SIGNATURES)}")

@@ -83,16 +83,6 @@ def with_captions(
     Raises:
         BuildError: there is no moov, or several, or too many cues.
         InexactIndex: the places of fragments are not known.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> data = movie(fragments=2)
-    >>> pieces = with_captions(
-    ...     fragdex.index(data), lambda part: data[part.start : part.stop], [(0, 500, "hello")]
-    ... )
-    >>> copy = b"".join(p if isinstance(p, bytes) else data[p.start : p.stop] for p in pieces)
-    >>> fragdex.index(copy).tracks[-1].kind
-    'text'
     """
     size = index.file.size
     if size is None:

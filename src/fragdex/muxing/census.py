@@ -42,12 +42,7 @@ class BoxKind(NamedTuple):
 
 
 def kind_of(box: Box, track: int = 0) -> BoxKind:
-    """What a box of a track is counted by.
-
-    >>> from fragdex.boxes import make_box
-    >>> kind_of(make_box("sbgp", grouping_type="roll"), 3)
-    BoxKind(track=3, name='sbgp roll')
-    """
+    """What a box of a track is counted by."""
     fields = box.fields
     told = next((str(fields[name]) for name in _KIND_OF if name in fields), "")
     # Without a type, auxiliary information is that of the encryption (14496-12, 8.7.8).
@@ -61,11 +56,6 @@ def content(boxes: Iterable[Box], tracks: Collection[int] | None = None) -> Coun
     Args:
         boxes: at the top level, with all that is in them.
         tracks: track_IDs of a copy: references to others alone go with those; None: all.
-
-    >>> from fragdex.boxes import parse
-    >>> from fragdex.testing import movie
-    >>> sorted(kind.name for kind in content(parse(movie())) if kind.track == 1)[:3]
-    ['avc1', 'avcC', 'hdlr']
     """
     counted: Counter[BoxKind] = Counter()
     _count(boxes, 0, None, tracks, counted)
@@ -138,10 +128,6 @@ class LeftOut(str):
         code: `left-out`, listed in docs/findings.md.
         what: which track, or boxes of which type.
         why: the reason.
-
-    >>> one = LeftOut("track 3 (text)", "nobody reads it")
-    >>> one, one.code
-    ('track 3 (text) is left out: nobody reads it (left-out)', 'left-out')
     """
 
     __slots__ = ("what", "why")
@@ -160,37 +146,19 @@ class LeftOut(str):
 
 
 def track_left_out(track: Track, why: str) -> LeftOut:
-    """On a track that is not in a clip, view or package.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> track_left_out(fragdex.index(movie()).track(1), "nobody looks at it")
-    'track 1 (video) is left out: nobody looks at it (left-out)'
-    """
+    """On a track that is not in a clip, view or package."""
     return LeftOut(f"track {track.id} ({track.kind})", why)
 
 
 def without_samples(tracks: Iterable[Track]) -> Iterator[LeftOut]:
-    """On each track that has no samples, so that no copy has it.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> list(without_samples(fragdex.index(movie()).tracks))
-    []
-    """
+    """On each track that has no samples, so that no copy has it."""
     for track in tracks:
         if track.sample_count == 0:
             yield track_left_out(track, NO_SAMPLES)
 
 
 def second_tracks(index: Index) -> Iterator[LeftOut]:
-    """On each track whose track_ID another one before it has: indexes and copies lack it.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> list(second_tracks(fragdex.index(movie())))
-    []
-    """
+    """On each track whose track_ID another one before it has: indexes and copies lack it."""
     for finding in index.findings:
         if finding.code == "same-track-id":
             yield LeftOut(f"the other track {finding.track}", "a track_ID is of one track (8.3.2)")

@@ -20,11 +20,6 @@ def parameter_sets(entry: Box) -> list[bytes]:
     """The parameter sets of an avcC, hvcC or vvcC, in an order in which they can be read.
 
     ISO/IEC 14496-15, 5.3.3.1, 8.3.3.1 and 11.2.4.2. Of one that is damaged: none.
-
-    >>> from fragdex.boxes import make_box
-    >>> config = make_box("avcC", sequenceParameterSets=[b"g"], pictureParameterSets=[b"h"])
-    >>> parameter_sets(make_box("avc1", children=[config]))
-    [b'g', b'h']
     """
     boxes = (entry.find(code) for code in ("avcC", "hvcC", "vvcC"))
     box = next((box for box in boxes if box is not None), None)
@@ -42,7 +37,7 @@ Units = Iterable[tuple[bytes, Sequence[bytes]]]
 
 
 def annexb(samples: Units, family: str, length_size: int) -> bytes:
-    r"""A byte stream of NAL units after start codes.
+    """A byte stream of NAL units after start codes.
 
     Args:
         samples: each with the parameter sets that stand before it, after its delimiter.
@@ -51,10 +46,6 @@ def annexb(samples: Units, family: str, length_size: int) -> bytes:
 
     Raises:
         BuildError: a length leads out of its sample.
-
-    >>> made = annexb([(b"\0\0\0\2\x09\x10\0\0\0\2\x65\x88", [b"\x67", b"\x68"])], "avc", 4)
-    >>> made.hex(" ", 1).split(" 00 00 00 01 ")
-    ['00 00 00 01 09 10', '67', '68', '65 88']
     """
     parts: list[bytes] = []
     for data, sets in samples:

@@ -38,10 +38,6 @@ class Shifts:
     Args:
         edits: (range, bytes that take its place); an empty range is an insertion, and what stands
             at its place moves after it.
-
-    >>> shifts = Shifts([(ByteRange(10, 10), 5), (ByteRange(20, 24), 0)])
-    >>> shifts.of(np.array([9, 10, 30])).tolist()
-    [9, 15, 31]
     """
 
     def __init__(self, edits: Iterable[tuple[ByteRange, int]]) -> None:
@@ -67,11 +63,6 @@ def mended_box(data: bytes, offset: int, shifts: Shifts) -> bytes:
 
     Raises:
         BuildError: an offset cannot be written any more.
-
-    >>> table = make_box("stbl", children=[make_box("stco", entries=[(800,)])])
-    >>> out = mended_box(build(table), 0, Shifts([(ByteRange(0, 0), 50)]))
-    >>> parse_box(out).find("stco")["entries"]["chunk_offset"].tolist()
-    [850]
     """
     data = plain_init(data)
     box = parse_box(data, offset=offset)
@@ -186,14 +177,7 @@ def _locations(data: bytes, shifts: Shifts) -> bytes:
 
 
 def mended_mfra(data: bytes, offset: int, shifts: Shifts) -> bytes:
-    """An mfra with its moofs moved (8.8.10); times and numbers stay.
-
-    >>> tfra = make_box("tfra", track_ID=1, entries=[(0, 800, 1, 1, 1)])
-    >>> data = build(make_box("mfra", children=[tfra, make_box("mfro")]))
-    >>> out = mended_mfra(data, 0, Shifts([(ByteRange(0, 0), 50)]))
-    >>> parse_box(out).find("tfra")["entries"]["moof_offset"].tolist()
-    [850]
-    """
+    """An mfra with its moofs moved (8.8.10); times and numbers stay."""
     mfra = parse_box(data, offset=offset)
     children = []
     for child in mfra.children:
@@ -220,11 +204,6 @@ def needs_rebasing(moof: bytes, header: int) -> bool:
     Args:
         moof: all of it.
         header: bytes of its own header.
-
-    >>> tfhd = make_box("tfhd", flags=1, track_ID=1, base_data_offset=800)
-    >>> data = build(make_box("moof", children=[make_box("traf", children=[tfhd])]))
-    >>> needs_rebasing(data, 8)
-    True
     """
     return any(
         code == b"saio" or moof[body + 3] & BASE_DATA_OFFSET
@@ -466,12 +445,6 @@ def embed(
     Raises:
         BuildError: there are no movie fragments, or what must be repaired cannot be.
         InexactIndex: places or times of fragments are not known.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> embed(Index(FileInfo(), How("boxes", True), ()), lambda part: b"")
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.BuildError: the index has no period
     """
     governing = period_of(index, period)
     chosen = reference_track(governing, track)

@@ -34,11 +34,6 @@ class Grouping:
         description: the sgpd.
         version, parameter: of the sbgp, version 1 has a grouping_type_parameter.
         index: int64 group_description_index of each sample; 0: it is in none.
-
-    >>> sgpd = make_box("sgpd", version=1, grouping_type="roll", default_length=2)
-    >>> one = Grouping(sgpd, 0, 0, np.array([1, 1, 0]))
-    >>> one.sizes(np.array([0, 2]), np.array([2, 3])).tolist(), len(one.sbgp(0, 2))
-    ([28, 0], 28)
     """
 
     description: Box

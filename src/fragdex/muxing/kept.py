@@ -42,10 +42,6 @@ def following(spans: Iterable[tuple[Fraction, Fraction] | KeptSpan]) -> list[Kep
 
     Args:
         spans: start and stop of each; of a `KeptSpan` what stands around it stays.
-
-    >>> one, other = following([(Fraction(1), Fraction(3)), (Fraction(9), Fraction(10))])
-    >>> one.earlier, other.earlier
-    (Fraction(1, 1), Fraction(7, 1))
     """
     kept: list[KeptSpan] = []
     reached = Fraction(0)
@@ -69,15 +65,6 @@ def between_removed(
         start, stop: in whole ticks.
         removed: spans in any order, which may overlap.
         tick: seconds; edges are rounded to it.
-
-    >>> one, other = between_removed(
-    ...     Fraction(0),
-    ...     Fraction(9),
-    ...     [(Fraction(2), Fraction(4)), (Fraction(3), Fraction(5))],
-    ...     Fraction(1, 10),
-    ... )
-    >>> [str(edge) for edge in (*one[:2], *other[:2])], one.is_behind, other.is_behind
-    (['0', '2', '5', '9'], False, True)
     """
     spans = []
     at = start
@@ -90,12 +77,7 @@ def between_removed(
 
 
 def later(kept: Kept, by: Fraction) -> list[KeptSpan]:
-    """The same without so many seconds at its beginning.
-
-    >>> spans = following([(Fraction(0), Fraction(1)), (Fraction(2), Fraction(4))])
-    >>> later(spans, Fraction(2))[0].start
-    Fraction(3, 1)
-    """
+    """The same without so many seconds at its beginning."""
     spans = []
     for span in kept:
         cut = min(by, span.length)
@@ -105,12 +87,7 @@ def later(kept: Kept, by: Fraction) -> list[KeptSpan]:
 
 
 def lasting(kept: Kept, seconds: Fraction) -> list[KeptSpan]:
-    """The same where the output lasts so long: the last span ends sooner or later.
-
-    >>> spans = following([(Fraction(0), Fraction(1)), (Fraction(2), Fraction(4))])
-    >>> [str(lasting(spans, Fraction(at))[-1].stop) for at in (1, 2, 5)]
-    ['1', '3', '6']
-    """
+    """The same where the output lasts so long: the last span ends sooner or later."""
     spans = []
     for place, span in enumerate(kept):
         length = seconds if place == len(kept) - 1 else min(span.length, seconds)

@@ -265,12 +265,6 @@ def described(
         InexactIndex: the index does not know the samples.
         IndexError: there is no such segment.
         SourceError: the source cannot be read, or changed since it was indexed.
-
-    >>> from fragdex.indexing.making import index
-    >>> from fragdex.testing import movie
-    >>> data = movie(8, samples=5, fps=5)
-    >>> described(index(data), source=data).media_type
-    'video/mp4; codecs="avc1.42000A"'
     """
     if kind not in AnyKind.__args__:  # type: ignore[attr-defined]
         raise ValueError(f"no kind {kind!r}: expected one of {', '.join(AnyKind.__args__)}")  # type: ignore[attr-defined]

@@ -44,13 +44,7 @@ KEPT: Final = ("video", "audio", "text")
 
 
 def media_type(tracks: Iterable[Track]) -> str:
-    """The media type of an MP4 with some tracks, with their codecs where all are known.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> media_type(fragdex.index(movie(tracks=2)).tracks)
-    'video/mp4; codecs="avc1.42000A,Opus"'
-    """
+    """The media type of an MP4 with some tracks, with their codecs where all are known."""
     chosen = list(tracks)
     kinds = {track.kind for track in chosen}
     kind = next((k for k in ("video", "audio") if k in kinds), "application")
@@ -114,11 +108,6 @@ def grouped(track: Track) -> tuple[SampleTable, int] | None:
 
     Raises:
         InexactIndex: the index does not know the track's samples.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> grouped(fragdex.index(movie()).track(1)) is None
-    True
     """
     table = track.fragments
     count = track.sample_count

@@ -55,14 +55,6 @@ def clip_of_several(
     Raises:
         ValueError: a time is invalid, or the stretch ends before it begins.
         NoSyncSample, TrackNotFound, BuildError, InexactIndex, SourceError: as `fragdex.view`.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> both = [movie(4), movie(4)]
-    >>> indexes = [fragdex.index(data) for data in both]
-    >>> made = clip_of_several(indexes, source=both, start=0.1, stop=0.3)
-    >>> fragdex.index(made.read(source=both)).duration
-    0.2
     """
     known = [index.file for index in indexes]
     if exact and all(one.size is not None for one in known):
@@ -204,13 +196,6 @@ def muxed(
     Raises:
         ValueError: a time is invalid, or the stretch ends before it begins.
         NoSyncSample, TrackNotFound, BuildError, InexactIndex, SourceError: as `fragdex.view`.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> both = movie(4, tracks=2)
-    >>> made = muxed([fragdex.index(both)], source=[both], start=0.2, stop=0.6)
-    >>> made.media_type
-    'video/mp4; codecs="avc1.42000A,Opus"'
     """
     begin, end = exact_time(start), exact_time(stop)
     if not begin < end:

@@ -66,13 +66,6 @@ class PlannedTrack:
         settled: whether `edits` and decode times stay what they are when samples follow.
         hidden: pictures at time 0 that are there for others alone, a tick each.
         shown: ticks of the movie for which it is shown, where it has no edits.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> from fragdex.muxing.media import media_of
-    >>> planned = media_of(fragdex.index(movie(2, samples=3)).track(1))
-    >>> planned.presentation.tolist() == planned.decode.tolist(), planned.media_time
-    (True, 0)
     """
 
     track: Track

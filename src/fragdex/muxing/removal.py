@@ -103,10 +103,6 @@ def gone_besides(
         asked: what should stay.
         kept: what does, as `without_help` gives it.
         why: the reason.
-
-    >>> spans = following([(Fraction(0), Fraction(9))])
-    >>> gone_besides(spans, following([(Fraction(0), Fraction(8))]))[0].what
-    '8.000 – 9.000'
     """
     edges = [edge for span in kept for edge in span[:2]]
     said = []

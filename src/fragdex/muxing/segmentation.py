@@ -21,15 +21,7 @@ from fragdex.muxing.plan import PlannedTrack, greatest_from, greatest_to, least_
 
 
 def reference(media: Sequence[PlannedTrack]) -> PlannedTrack:
-    """The track that decides where all are cut: the first video, or else audio, or else any.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> from fragdex.muxing.media import media_of
-    >>> tracks = fragdex.index(movie(2, tracks=2)).tracks
-    >>> reference([media_of(track) for track in reversed(tracks)]).track.kind
-    'video'
-    """
+    """The track that decides where all are cut: the first video, or else audio, or else any."""
     for kind in ("video", "audio"):
         for one in media:
             if one.track.kind == kind:
@@ -163,13 +155,6 @@ def cut(
 
     Raises:
         NoSyncSample: a track has no sync sample.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> from fragdex.muxing.media import media_of
-    >>> media = media_of(fragdex.index(movie(6, samples=5, fps=5)).track(1))
-    >>> cut([media], Fraction(2))[0].tolist()
-    [0, 10, 20, 30]
     """
     lead = lead or reference(media)
     cuts = cuts_of(lead, seconds, promised)
@@ -533,10 +518,6 @@ def nearest(
         moments, timescale: likewise.
 
     Returns: places in `times`, and of each moment whether there is a time after it.
-
-    >>> places, behind = nearest(np.array([0, 4, 9]), 1, np.array([1, 3, 9]), 1)
-    >>> places.tolist(), behind.tolist()
-    ([0, 1, 2], [True, True, False])
     """
     kind = _wide(times, timescale, moments, scale)
     wanted: Any = moments.astype(kind) * scale

@@ -29,10 +29,6 @@ class Subsamples:
         version, flags: of the boxes.
         place: int64 number of each sample that has an entry, rising.
         entries: of each, its bytes without the sample_delta.
-
-    >>> one = Subsamples(0, 0, np.array([1, 4]), (bytes(2), bytes(2)))
-    >>> one.sizes(np.array([0, 2]), np.array([5, 4])).tolist(), len(one.box(0, 5))
-    ([28, 0], 28)
     """
 
     version: int

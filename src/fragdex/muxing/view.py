@@ -75,10 +75,6 @@ class Scattered(NamedTuple):
     Attributes:
         source: number of the source, from 0.
         start, size: int64 columns: where each range begins, and its bytes.
-
-    >>> import numpy as np
-    >>> [part.range.stop for part in Scattered(0, np.array([8, 30]), np.array([2, 5])).parts()]
-    [10, 35]
     """
 
     source: int
@@ -110,10 +106,6 @@ class Derived(NamedTuple):
         make: gives the bytes from those of each range.
         low: of what `make` gives, the first byte that is meant.
         size: bytes from there on; the result is at least `low + size` long.
-
-    >>> import numpy as np
-    >>> Derived(Scattered(0, np.array([8]), np.array([2])), lambda data: data[0].upper(), 0, 2).size
-    2
     """
 
     ranges: Scattered
@@ -134,10 +126,6 @@ class Interleaved(NamedTuple):
         made: the made bytes, one after the other.
         start, size: int64 columns: where each piece begins, and its bytes. A start below 0 is a
             place in `made`, from the first byte on: -1, -2, …
-
-    >>> import numpy as np
-    >>> list(Interleaved(0, b"moof", np.array([-1, 8, -4]), np.array([3, 2, 1])).parts())
-    [b'moo', SourceRange(source=0, range=ByteRange(start=8, stop=10)), b'f']
     """
 
     source: int
@@ -159,12 +147,7 @@ Block = Part | Scattered | Derived | Interleaved
 
 
 def size_of(part: Block) -> int:
-    """Bytes of a part.
-
-    >>> import numpy as np
-    >>> size_of(Scattered(0, np.array([8, 30]), np.array([2, 5])))
-    7
-    """
+    """Bytes of a part."""
     if isinstance(part, bytes):
         return len(part)
     if isinstance(part, Derived):
@@ -212,10 +195,7 @@ def one_for_each(given: SourcesLike | None, files: int) -> list[SourceLike | Non
 
 
 class Writer(Protocol):
-    """What a view is written into: an open binary file is one.
-
-    >>> target: Writer = io.BytesIO()
-    """
+    """What a view is written into: an open binary file is one."""
 
     def write(self, data: bytes, /) -> object:
         """Take the next bytes."""
@@ -388,8 +368,6 @@ def check_same(known: FileInfo, source: Source) -> None:
 
     Raises:
         SourceChanged: it is another one.
-
-    >>> check_same(FileInfo("", 3), open_source(b"abc"))
     """
     size, mtime_ns = source.size, source.mtime_ns
     fd = source.fileno()

@@ -145,13 +145,7 @@ _FORMS: Final[dict[str, Callable[..., Any]]] = {
 
 
 def window_form(name: str) -> Callable[..., Any]:
-    """The function that makes a form of a window from the media.
-
-    >>> import fragdex
-    >>> window = fragdex.index("fixtures/open-gop.mp4").window("video", 14, 18)
-    >>> len(window_form("packets")(window, "fixtures/open-gop.mp4"))
-    8
-    """
+    """The function that makes a form of a window from the media."""
 
     def made(window: Window, source: Any, **options: Any) -> Any:
         with window.file.opened(source) as opened:
@@ -186,12 +180,6 @@ def read_ahead(
     Yields: each window and its bytes, in the given order.
 
     Raises: as that form, at the first window of those that were read together.
-
-    >>> import fragdex
-    >>> index = fragdex.index("fixtures/open-gop.mp4")
-    >>> windows = (index.window("video", first, first + 4) for first in (30, 2, 14))
-    >>> [(window.first, len(data)) for window, data in read_ahead(windows)]
-    [(30, 1397), (2, 1786), (14, 1168)]
     """
     if together < 1:
         raise ValueError(f"together is 1 or more, not {together}")
@@ -262,13 +250,7 @@ def _data(window: Window, source: Source, fetch: Fetch) -> list[bytes]:
 
 
 def can_start(track: Track, data: bytes) -> bool:
-    """Whether a decoder can start at a sample, as far as its bytes say.
-
-    >>> import fragdex
-    >>> track = fragdex.index("fixtures/open-gop.mp4").video
-    >>> can_start(track, bytes.fromhex("00000002 4188"))
-    False
-    """
+    """Whether a decoder can start at a sample, as far as its bytes say."""
     info = track.info
     if every_sample(info.kind, info.format, info.codec):
         return True

@@ -97,10 +97,6 @@ class PacketPace:
     Args:
         sound, picture: seconds of a packet, and of a picture.
         least, most: seconds that sound is ahead of the picture that follows it, in a good file.
-
-    >>> pace = PacketPace(0.02, 0.04, 0.0, 0.02)
-    >>> pace.fits(1, 0), pace.fits(3, 1), pace.fits(9, 1)
-    (True, True, False)
     """
 
     def __init__(self, sound: float, picture: float, least: float, most: float) -> None:
@@ -135,13 +131,7 @@ class PacketPace:
 
 
 def pace_of(sound: Track, pictures: Track) -> PacketPace | None:
-    """The pace of a good file; None where its times say nothing.
-
-    >>> import fragdex
-    >>> good = fragdex.index("fixtures/moov-last.mp4", exact=True)
-    >>> pace_of(good.track("audio"), good.track("video")) is None
-    False
-    """
+    """The pace of a good file; None where its times say nothing."""
     heard, seen = first_samples(sound), first_samples(pictures)
     if not len(heard) or not len(seen):
         return None

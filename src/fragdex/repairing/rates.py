@@ -320,10 +320,6 @@ def rate_of_stamps(runs: Sequence[Sequence[Stamp | None]]) -> Rate | None:
 
     Args:
         runs: of pictures in the order in which they are shown, between which none is missing.
-
-    >>> second = [[Stamp(3600 + n // 25, n % 25, 0) for n in range(60)]]
-    >>> rate_of_stamps(second).value
-    Fraction(25, 1)
     """
     counts: set[int] = set()
     turns: set[int] = set()

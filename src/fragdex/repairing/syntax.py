@@ -21,17 +21,12 @@ _ZEROS: Final = bytes(BLOCK)
 
 
 class Window:
-    r"""Bytes of a source up to `stop`, of which two blocks are held.
+    """Bytes of a source up to `stop`, of which two blocks are held.
 
     Args:
         source: where they are.
         stop: after the last byte that may be looked at.
         cut: whether media data may continue after it, where the file was cut off.
-
-    >>> from fragdex.sources import open_source
-    >>> window = Window(open_source(b"ab\0\0\3cd\0\0\1"), 10)
-    >>> window.take(1, 3), window.is_escaped(0, 7), window.is_escaped(0, 10)
-    (b'b\x00\x00', True, False)
     """
 
     def __init__(self, source: Source, stop: int, *, cut: bool = False) -> None:
@@ -48,11 +43,6 @@ class Window:
         """A buffer with `ahead` bytes or more from `at` on, fewer where they end; where it begins.
 
         It is valid until the next call.
-
-        >>> from fragdex.sources import open_source
-        >>> data, base = Window(open_source(b"abcdef"), 5).hold(2, 4)
-        >>> bytes(data), base
-        (b'cde', 2)
         """
         if self._begin <= at <= self._end and self._end >= min(at + ahead, self.stop):
             return self._buffer[: self._end - self._begin], self._begin

@@ -122,15 +122,7 @@ _MOST_FILES: Final = 64
 
 
 class Lines:
-    """One end of a socket pair.
-
-    >>> ours, theirs = map(Lines, socket.socketpair())
-    >>> ours.send({"do": "look"})
-    >>> ours.close()
-    >>> list(theirs)
-    [({'do': 'look'}, [])]
-    >>> theirs.close()
-    """
+    """One end of a socket pair."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end

@@ -308,12 +308,6 @@ class Failures:
         input: what it was given.
         by_input: the error where the input is to blame: nobody tries again.
         gone: the error where nobody knows that it is: somebody may try again.
-
-    >>> failures = Failures("the decoder", "this file")
-    >>> failures.ended("SIGSEGV", "")
-    Unprocessable('the decoder broke on this file')
-    >>> failures.ended("SIGKILL", "")
-    Unavailable('the decoder was ended by SIGKILL')
     """
 
     what: str

@@ -29,12 +29,6 @@ def differences(claimed: Index, true: Index) -> tuple[Finding, ...]:
         true: an exact index of the file.
 
     Returns: findings; each names the first byte it concerns. Empty: nothing differs.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> index = fragdex.index(movie())
-    >>> differences(index, index)
-    ()
     """
     findings = Findings()
     if claimed.file.size not in (None, true.file.size):

@@ -53,13 +53,7 @@ def last_tick(time: tuple[int, int], timescale: int, shift: tuple[int, int]) -> 
 
 
 class PlainSeeker:
-    """The columns of one track that a seek reads, as anything that gives integers by number.
-
-    >>> sync = dict.fromkeys(SYNC_COLUMNS, [0]) | {"count": [1]}
-    >>> rows = {"sample_start": [0], "sample_count": [5], "offset": [9], "size": [7]}
-    >>> PlainSeeker(sync, rows | {"cts_end": [50]}).find(10)
-    (0, 0, 9, 7, 0, 0, False)
-    """
+    """The columns of one track that a seek reads, as anything that gives integers by number."""
 
     def __init__(self, sync: Mapping[str, Any], rows: Mapping[str, Any]) -> None:
         self._cts, self._dts = sync["cts"], sync["dts"]

@@ -41,13 +41,6 @@ class Numbering:
 
     The edit list hides samples (`in_edits`). Times are those of `Track.seek`: later edits hide and
     show, but do not move what they show.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> track = fragdex.index(movie(fragments=2, samples=2, fps=25)).track(1)
-    >>> numbering = Numbering(track, track.samples)
-    >>> (numbering.ticks / numbering.timescale).tolist()
-    [0.0, 0.04, 0.08, 0.12]
     """
 
     def __init__(

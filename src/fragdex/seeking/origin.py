@@ -118,9 +118,6 @@ class FileInfo:
 
         Raises:
             SourceChanged: one of them differs.
-
-        >>> FileInfo("a.mp4", 1024).refuse_other("a.mp4", size=1024, etag='"1"')
-        >>> FileInfo("a.mp4", 1024, grows_as=(1, 2)).refuse_other("a.mp4", size=1030)
         """
         if self.grows_as is not None:
             self._refuse_replaced(name, size, identity)
@@ -218,7 +215,7 @@ _MOST_HELD: Final = 8 << 20
 
 
 class CheckedSource(Source):
-    r"""The bytes of a source, each read checked against the digests of its pieces.
+    """The bytes of a source, each read checked against the digests of its pieces.
 
     A read takes in the whole pieces that its range touches, which have a megabyte at most each, and
     gives the range. The source stays the caller's: closing this one does not close it.
@@ -230,20 +227,6 @@ class CheckedSource(Source):
     Raises (on reading):
         SourceChanged: a piece has other bytes than when it was indexed; `offset` is where it
             begins.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> data = bytearray(movie(fragments=3))
-    >>> index = fragdex.index(bytes(data), digests=True)
-    >>> data[-1] ^= 1
-    >>> source = CheckedSource(fragdex.open_source(bytes(data)), index.digests)
-    >>> source.read(ByteRange(4, 8))
-    b'ftyp'
-    >>> try:
-    ...     source.read(ByteRange(len(data) - 2, len(data) - 1))
-    ... except SourceChanged as error:
-    ...     print(error.message)
-    <bytes> has other bytes than when it was indexed
     """
 
     def __init__(self, source: Source, digests: PieceDigests) -> None:

@@ -193,12 +193,6 @@ class Extent:
     """What all fragments of a track come to.
 
     Each answer reads whole columns once; repeated questions cost no more in a long video.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> extent = fragdex.index(movie(fragments=3, samples=2, fps=1)).track(1).extent
-    >>> extent.start, extent.samples, extent.row_behind(0, extent.start)
-    (0, 6, 1)
     """
 
     def __init__(self, fragments: FragmentTable) -> None:

@@ -233,25 +233,13 @@ MAX_TRACKS = 50
 
 
 def track_line(track: Track) -> str:
-    """One line on one track: kind, codec, picture or sound, fragments, samples, span.
-
-    >>> from fragdex.fragments.table import FragmentTable, SyncTable
-    >>> from fragdex.fragments.track_info import TrackInfo
-    >>> from fragdex.seeking.model import Track
-    >>> print(track_line(Track(TrackInfo.unknown(3), FragmentTable.empty(), SyncTable.empty())))
-    track 3: other, 0 fragments, 0 samples, 0 sync
-    """
+    """One line on one track: kind, codec, picture or sound, fragments, samples, span."""
     cells = [cell for cell in _cells(track)[1:] if cell]
     return f"track {track.info.id}: {', '.join(cells)}"
 
 
 def index_text(index: Index) -> str:
-    """A few lines on a whole index, as `print(index)` shows them.
-
-    >>> from fragdex.seeking.model import Index, How, FileInfo
-    >>> print(index_text(Index(FileInfo("a.mp4", 2048), How("boxes", True), [])))
-    a.mp4: 2.0 KiB, 0 tracks, exact, from the movie fragments (moof); 0 B read in 0 requests
-    """
+    """A few lines on a whole index, as `print(index)` shows them."""
     lines = [_headline(index)]
     tracks = index.tracks[:MAX_TRACKS]
     rows = [_cells(track) for track in tracks]
@@ -275,11 +263,6 @@ def index_html(index: Index) -> str:
     The timeline shows, over presentation time, the bytes a second, the fragments of each track and
     their sync samples. Every text that comes from the file is escaped. At most a few hundred marks
     are drawn, however long the file is.
-
-    >>> from fragdex.seeking.model import Index, How, FileInfo
-    >>> html = index_html(Index(FileInfo("<a>.mp4", 9), How("boxes", True), []))
-    >>> "&lt;a&gt;.mp4" in html, "<a>" in html
-    (True, False)
     """
     titles = ("track", "kind", "codec", "format", "fragments", "samples", "sync", "presentation")
     rows = [_cells(track) for track in index.tracks[:MAX_TRACKS]]

@@ -59,11 +59,6 @@ def rates_of(track: Track, most: int = MOST) -> Rates:
     Args:
         track: of an index.
         most: samples up to which bits are counted; of more, bit rates are None.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> rates_of(fragdex.index(movie(fragments=2, fps=25)).track(1)).frame_rate
-    Fraction(25, 1)
     """
     scale, table = track.info.timescale, track.fragments
     counts = table.sample_count
@@ -647,8 +642,5 @@ def presented(tracks: Iterable[Track], kind: str) -> list[Track]:
 
 
 def presented_first(tracks: Iterable[Track], kind: str) -> Track | None:
-    """The track of a kind that is played where none is named; None: there is none.
-
-    >>> presented_first([], "audio")
-    """
+    """The track of a kind that is played where none is named; None: there is none."""
     return next(iter(presented(tracks, kind)), None)
