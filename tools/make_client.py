@@ -6,6 +6,7 @@ every record of a response a struct. `./dev docs` runs this; a test says when it
 
 from __future__ import annotations
 
+import ast
 import json
 import keyword
 import re
@@ -44,6 +45,21 @@ SIMPLE = {"integer": "int", "number": "float", "string": "str", "boolean": "bool
 RECORD_ALONE = {"get_file"}
 """Operations that give a record or bytes by what is accepted: here they give the record."""
 
+
+def known_headers() -> dict[str, str]:
+    """What the client says of headers; read, as it cannot be imported while it is written."""
+    exchange = ast.parse((API.parent / "exchange.py").read_text("utf-8"))
+    (value,) = (
+        one.value
+        for one in exchange.body
+        if isinstance(one, ast.AnnAssign) and ast.unparse(one.target) == "HEADERS"
+    )
+    assert value is not None
+    found: dict[str, str] = ast.literal_eval(value)
+    return found
+
+
+HEADERS = known_headers()
 document = json.loads(DOCUMENT.read_text("utf-8"))
 schemas: dict[str, Any] = document["components"]["schemas"]
 
@@ -286,7 +302,10 @@ def struct(name: str) -> str:
     return "\n".join(lines)
 
 
-def arguments(path: str, operation: dict[str, Any]) -> list[tuple[str, str, str, bool, str]]:
+Argument = tuple[str, str, str, bool, str]
+
+
+def arguments(path: str, operation: dict[str, Any]) -> list[Argument]:
     """(name, type, where, required, description) of all that an operation is given."""
     given = []
     for one in operation.get("parameters", ()):
@@ -346,34 +365,35 @@ def function(method: str, path: str, operation: dict[str, Any]) -> str:
         lines.append('    """')
     else:
         lines.append(f"    {quoted(about, 4)}")
-    url = re.sub(r"\{(\w+)\}", lambda m: "{segment(" + snake(m[1]) + ")}", path)
-    parts = [f'"{method}"', f'f"{url}"' if "{" in url else f'"{url}"']
-    for where, argument in (("query", "query"), ("json", "body")):
-        names = [name for name, _, at, _, _ in given if at == where]
-        if names:
-            items = ", ".join(f'"{name}": {snake(name)}' for name in names)
-            parts.append(f"{argument}={{{items}}}")
-    headers = [n for n, _, w, _, _ in given if w not in ("path", "query", "json", "content")]
-    pairs = [f'"{name}": {snake(name)}' for name in headers]
-    kinds = [*operation.get("requestBody", {}).get("content", {})]
-    if len(kinds) == 1 and kinds[0] not in (JSON, "application/octet-stream"):
-        pairs.append(f'"Content-Type": "{kinds[0]}"')
-    if pairs:
-        items = ", ".join(pairs)
-        parts.append(f"headers={{{items}}}")
-    if any(where == "content" for _, _, where, _, _ in given):
-        parts.append("content=content")
-    parts.append(f"result={result}")
+    return "\n".join([decorator(method, path, operation, given), *lines])
+
+
+def decorator(method: str, path: str, operation: dict[str, Any], given: list[Argument]) -> str:
+    """What says how a signature becomes a request."""
+    result, binary = result_of(operation)
+    url = re.sub(r"\{(\w+)\}", lambda m: f"{{{snake(m[1])}}}", path)
+    parts = [f'"{method}"', f'"{url}"']
+    if result != "None":
+        parts.append(result)
     if binary and result != "bytes":
         parts.append("binary=True")
-    if result == "bytes" and method == "GET" and headers == ["Range"]:
-        lines.append(f"    return get_bytes({', '.join([parts[1], 'range', *parts[2:-2]])})")
-    else:
-        lines.append(f"    return Request({', '.join(parts)})")
-    return "\n".join(lines)
+    kinds = [*operation.get("requestBody", {}).get("content", {})]
+    if len(kinds) == 1 and kinds[0] not in (JSON, "application/octet-stream"):
+        parts.append(f'content_type="{kinds[0]}"')
+    others = "query" if method in ("GET", "HEAD", "DELETE") else "json"
+    written = []
+    for name, _, where, _, _ in given:
+        if where == others and snake(name) not in HEADERS:
+            written += [f'"{snake(name)}": "{name}"'] if snake(name) != name else []
+        elif where not in ("path", "content") and HEADERS.get(snake(name)) != where:
+            raise SystemExit(f"{operation['operationId']}: {name} has no place in a request")
+    if written:
+        parts.append(f"written={{{', '.join(written)}}}")
+    return f"@operation({', '.join(parts)})"
 
 
 HEAD = '''"""{title}. Written by tools/make_client.py."""
+# mypy: disable-error-code="empty-body"
 
 from __future__ import annotations
 
@@ -397,9 +417,7 @@ def imported(text: str, file: str) -> list[str]:
     used = [name for name in STRUCTS[SHARED] if re.search(rf"\b{name}\b", text)]
     if used and file != SHARED:
         lines.append(f"from fragdex.client.api.{SHARED} import {', '.join(used)}")
-    used = [
-        name for name in ("Request", "get_bytes", "segment") if re.search(rf"\b{name}[\[(]", text)
-    ]
+    used = [name for name in ("Request", "operation") if re.search(rf"\b{name}[\[(]", text)]
     if used:
         lines.append(f"from fragdex.client.exchange import {', '.join(used)}")
     return lines

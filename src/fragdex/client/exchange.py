@@ -16,7 +16,9 @@ from concurrent.futures import Future
 from dataclasses import field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from functools import wraps
+from inspect import signature
+from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -108,11 +110,79 @@ class Request(Generic[T_co]):
         return msgspec.json.decode(content, type=self.result)  # type: ignore[no-any-return]
 
 
-def get_bytes(
-    path: str, range: ByteRange | None, *, query: Mapping[str, Any] | None = None
-) -> Request[bytes]:
-    """A request of the bytes at a path; of those in `range` alone, if it is given."""
-    return Request("GET", path, query=query or {}, headers={"Range": range}, result=bytes)
+P = ParamSpec("P")
+
+HEADERS: Final = {
+    "content_range": "Content-Range",
+    "idempotency_key": "Idempotency-Key",
+    "last_event_id": "Last-Event-ID",
+    "range": "Range",
+    "upload_complete": "Upload-Complete",
+    "upload_length": "Upload-Length",
+    "upload_offset": "Upload-Offset",
+}
+"""Parameters that are headers, in every operation."""
+
+
+def operation(
+    method: str,
+    path: str,
+    result: Any = None,
+    *,
+    binary: bool = False,
+    content_type: str | None = None,
+    written: Mapping[str, str] | None = None,
+) -> Callable[[Callable[P, Request[T_co]]], Callable[P, Request[T_co]]]:
+    """Lets a signature make the request of an operation; the function itself has no code.
+
+    Parameters that `path` names go there, those of `HEADERS` there, `content` is sent as it is. All
+    others are the query of a GET, HEAD or DELETE, and the body of any other method.
+
+    Args:
+        method, path, result, binary: of the `Request`; `path` has `{parameter}`.
+        content_type: of `content`; None: bytes of any kind.
+        written: parameters that HTTP writes in another way than Python.
+
+    >>> @operation("GET", "/api/v1/files/{id}", bytes)
+    ... def get(id: str, *, limit: int | None = None) -> Request[bytes]: ...
+    >>> request = get("a/b", limit=3)
+    >>> request.path, request.query
+    ('/api/v1/files/a%2Fb', {'limit': 3})
+    """
+
+    def of_signature(function: Callable[P, Request[T_co]]) -> Callable[P, Request[T_co]]:
+        called = signature(function)
+
+        @wraps(function)
+        def request(*values: P.args, **named: P.kwargs) -> Request[T_co]:
+            bound = called.bind(*values, **named)
+            bound.apply_defaults()
+            segments: dict[str, str] = {}
+            headers: dict[str, Any] = {} if content_type is None else {"Content-Type": content_type}
+            members: dict[str, Any] = {}
+            content = bound.arguments.pop("content", None)
+            for name, value in bound.arguments.items():
+                if f"{{{name}}}" in path:
+                    segments[name] = segment(value)
+                elif name in HEADERS:
+                    headers[HEADERS[name]] = value
+                else:
+                    members[(written or {}).get(name, name)] = value
+            in_query = method in ("GET", "HEAD", "DELETE")
+            return Request(
+                method,
+                path.format(**segments),
+                query=members if in_query else {},
+                headers=headers,
+                body=None if in_query else members or None,
+                content=content,
+                result=result,
+                binary=binary,
+            )
+
+        return request
+
+    return of_signature
 
 
 def _text(value: Any) -> str:

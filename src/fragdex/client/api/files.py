@@ -1,4 +1,5 @@
 """Operations on files, resumable uploads. Written by tools/make_client.py."""
+# mypy: disable-error-code="empty-body"
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import msgspec
 
 from fragdex.byterange import ByteRange
 from fragdex.client.api.records import Event, FileRecord, Problem, TrackList, TrackRecord
-from fragdex.client.exchange import Request, get_bytes, segment
+from fragdex.client.exchange import Request, operation
 
 # fmt: off
 __all__ = [
@@ -105,6 +106,7 @@ class AnyFileList(msgspec.Struct, frozen=True, kw_only=True):
     """Returns the next page; null on the last."""
 
 
+@operation("GET", "/api/v1/files", AnyFileList)
 def list_files(
     *,
     limit: int | None = None,
@@ -120,14 +122,9 @@ def list_files(
         type: only those.
         status: only those.
     """
-    return Request(
-        "GET",
-        "/api/v1/files",
-        query={"limit": limit, "cursor": cursor, "type": type, "status": status},
-        result=AnyFileList,
-    )
 
 
+@operation("POST", "/api/v1/files", AnyFile)
 def create_file(
     *,
     byte_size: int | None,
@@ -146,54 +143,39 @@ def create_file(
         expires_at: when the file and all that was made of it are deleted.
         mime_type: of images and captions, else from the name.
     """
-    return Request(
-        "POST",
-        "/api/v1/files",
-        body={
-            "byte_size": byte_size,
-            "expires_at": expires_at,
-            "filename": filename,
-            "md5": md5,
-            "mime_type": mime_type,
-            "type": type,
-        },
-        headers={"Idempotency-Key": idempotency_key},
-        result=AnyFile,
-    )
 
 
+@operation("GET", "/api/v1/files/md5/{md5}", AnyFile)
 def find_file(md5: str) -> Request[AnyFile]:
     """The file whose bytes have this md5."""
-    return Request("GET", f"/api/v1/files/md5/{segment(md5)}", result=AnyFile)
 
 
+@operation("GET", "/api/v1/files/{id}", AnyFile)
 def get_file(id: str, *, range: ByteRange | None = None) -> Request[AnyFile]:
     """The record; of an image its bytes, unless Accept or Content-Type names JSON."""
-    return Request("GET", f"/api/v1/files/{segment(id)}", headers={"Range": range}, result=AnyFile)
 
 
+@operation("HEAD", "/api/v1/files/{id}")
 def head_file(id: str) -> Request[None]:
     """The record; of an image its bytes, unless Accept or Content-Type names JSON."""
-    return Request("HEAD", f"/api/v1/files/{segment(id)}", result=None)
 
 
+@operation("PATCH", "/api/v1/files/{id}", AnyFile)
 def update_file(id: str, *, filename: str) -> Request[AnyFile]:
     """Rename a file; its bytes and everything derived from it stay."""
-    return Request(
-        "PATCH", f"/api/v1/files/{segment(id)}", body={"filename": filename}, result=AnyFile
-    )
 
 
+@operation("DELETE", "/api/v1/files/{id}")
 def delete_file(id: str) -> Request[None]:
     """Delete a file, its bytes and everything derived from it."""
-    return Request("DELETE", f"/api/v1/files/{segment(id)}", result=None)
 
 
+@operation("POST", "/api/v1/files/{id}/delete", Deleted)
 def post_file_deletion(id: str) -> Request[Deleted]:
     """Delete a file like DELETE, for clients that can send only GET and POST."""
-    return Request("POST", f"/api/v1/files/{segment(id)}/delete", result=Deleted)
 
 
+@operation("GET", "/api/v1/files/{id}/index", Mapping[str, Any], binary=True)
 def get_file_index(
     id: str,
     *,
@@ -209,58 +191,45 @@ def get_file_index(
         format: instead of Accept.
         track: default: the first video track, or else the first audio track.
     """
-    return Request(
-        "GET",
-        f"/api/v1/files/{segment(id)}/index",
-        query={"format": format, "track": track},
-        result=Mapping[str, Any],
-        binary=True,
-    )
 
 
+@operation("POST", "/api/v1/files/{id}/index/upload", FileRecord)
 def upload_file_index(id: str, content: bytes) -> Request[FileRecord]:
     """Send the index of a video; it replaces the old one only if it is valid.
 
     Args:
         content: the bytes.
     """
-    return Request(
-        "POST", f"/api/v1/files/{segment(id)}/index/upload", content=content, result=FileRecord
-    )
 
 
+@operation("POST", "/api/v1/files/{id}/parts", UploadParts)
 def create_file_parts(id: str) -> Request[UploadParts]:
     """URLs of the object store for the missing parts of a file.
 
     409 with `offered: false` where the service takes the bytes itself.
     """
-    return Request("POST", f"/api/v1/files/{segment(id)}/parts", result=UploadParts)
 
 
+@operation("POST", "/api/v1/files/{id}/parts/complete", AnyFile)
 def complete_file_parts(id: str) -> Request[AnyFile]:
     """Assemble a file from its parts when all are stored; they are read and checked."""
-    return Request("POST", f"/api/v1/files/{segment(id)}/parts/complete", result=AnyFile)
 
 
+@operation("GET", "/api/v1/files/{id}/progress", Event)
 def get_file_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
     """The progress of a file as events; for a video, the progress of its processing.
 
     Args:
         last_event_id: The `id` of the last event received; the stream continues after it.
     """
-    return Request(
-        "GET",
-        f"/api/v1/files/{segment(id)}/progress",
-        headers={"Last-Event-ID": last_event_id},
-        result=Event,
-    )
 
 
+@operation("GET", "/api/v1/files/{id}/tracks", TrackList)
 def list_file_tracks(id: str) -> Request[TrackList]:
     """The tracks of a video whose bytes are announced, by their ids."""
-    return Request("GET", f"/api/v1/files/{segment(id)}/tracks", result=TrackList)
 
 
+@operation("POST", "/api/v1/files/{id}/tracks", TrackRecord)
 def create_file_track(
     id: str,
     *,
@@ -282,47 +251,31 @@ def create_file_track(
         probe_info: what the sender knows of the track; given back as it is.
         track_id: track_ID, as number or text; -1: the scrub track.
     """
-    return Request(
-        "POST",
-        f"/api/v1/files/{segment(id)}/tracks",
-        body={
-            "byte_size": byte_size,
-            "codec_name": codec_name,
-            "duration_ms": duration_ms,
-            "file_id": file_id,
-            "probe_info": probe_info,
-            "track_id": track_id,
-            "type": type,
-        },
-        headers={"Idempotency-Key": idempotency_key},
-        result=TrackRecord,
-    )
 
 
+@operation("GET", "/api/v1/files/{id}/tracks/{track_id}", bytes)
 def download_file_track(
     id: str, track_id: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """The bytes of a track, complete or by ranges."""
-    return get_bytes(f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}", range)
 
 
+@operation("HEAD", "/api/v1/files/{id}/tracks/{track_id}")
 def head_file_track(id: str, track_id: str) -> Request[None]:
     """The bytes of a track, complete or by ranges."""
-    return Request("HEAD", f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}", result=None)
 
 
+@operation("DELETE", "/api/v1/files/{id}/tracks/{track_id}")
 def delete_file_track(id: str, track_id: str) -> Request[None]:
     """Delete a track and its bytes."""
-    return Request("DELETE", f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}", result=None)
 
 
+@operation("GET", "/api/v1/files/{id}/tracks/{track_id}/upload", TrackRecord)
 def get_file_track_upload(id: str, track_id: str) -> Request[TrackRecord]:
     """The track, if all its bytes have arrived; otherwise 404 with `next_byte`."""
-    return Request(
-        "GET", f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}/upload", result=TrackRecord
-    )
 
 
+@operation("POST", "/api/v1/files/{id}/tracks/{track_id}/upload", TrackRecord)
 def upload_file_track(
     id: str, track_id: str, content: bytes, *, content_range: str | None = None
 ) -> Request[TrackRecord]:
@@ -332,20 +285,14 @@ def upload_file_track(
         content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
         content: the bytes.
     """
-    return Request(
-        "POST",
-        f"/api/v1/files/{segment(id)}/tracks/{segment(track_id)}/upload",
-        headers={"Content-Range": content_range},
-        content=content,
-        result=TrackRecord,
-    )
 
 
+@operation("GET", "/api/v1/files/{id}/upload", AnyFile)
 def get_file_upload(id: str) -> Request[AnyFile]:
     """The record, once its bytes are complete; before that 404, with `next_byte`."""
-    return Request("GET", f"/api/v1/files/{segment(id)}/upload", result=AnyFile)
 
 
+@operation("POST", "/api/v1/files/{id}/upload", AnyFile)
 def upload_file(id: str, content: bytes, *, content_range: str | None = None) -> Request[AnyFile]:
     """Send bytes of a file, whole or in chunks; 202 while some are missing.
 
@@ -353,15 +300,9 @@ def upload_file(id: str, content: bytes, *, content_range: str | None = None) ->
         content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
         content: the bytes.
     """
-    return Request(
-        "POST",
-        f"/api/v1/files/{segment(id)}/upload",
-        headers={"Content-Range": content_range},
-        content=content,
-        result=AnyFile,
-    )
 
 
+@operation("POST", "/api/v1/uploads", AnyFile)
 def create_upload(
     content: bytes, *, upload_complete: str, upload_length: str | None = None
 ) -> Request[AnyFile]:
@@ -376,20 +317,16 @@ def create_upload(
             too.
         content: the bytes.
     """
-    return Request(
-        "POST",
-        "/api/v1/uploads",
-        headers={"Upload-Complete": upload_complete, "Upload-Length": upload_length},
-        content=content,
-        result=AnyFile,
-    )
 
 
+@operation("HEAD", "/api/v1/uploads/{id}")
 def head_upload(id: str) -> Request[None]:
     """The state of a resumable upload, in the header fields."""
-    return Request("HEAD", f"/api/v1/uploads/{segment(id)}", result=None)
 
 
+@operation(
+    "PATCH", "/api/v1/uploads/{id}", AnyFile | None, content_type="application/partial-upload"
+)
 def append_upload(
     id: str,
     content: bytes,
@@ -407,20 +344,8 @@ def append_upload(
             too.
         content: the bytes.
     """
-    return Request(
-        "PATCH",
-        f"/api/v1/uploads/{segment(id)}",
-        headers={
-            "Upload-Offset": upload_offset,
-            "Upload-Complete": upload_complete,
-            "Upload-Length": upload_length,
-            "Content-Type": "application/partial-upload",
-        },
-        content=content,
-        result=AnyFile | None,
-    )
 
 
+@operation("DELETE", "/api/v1/uploads/{id}")
 def cancel_upload(id: str) -> Request[None]:
     """Cancel a resumable upload and delete its bytes, or the file that it has become."""
-    return Request("DELETE", f"/api/v1/uploads/{segment(id)}", result=None)

@@ -1,4 +1,5 @@
 """Operations on image files, caption files. Written by tools/make_client.py."""
+# mypy: disable-error-code="empty-body"
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from fragdex.byterange import ByteRange
-from fragdex.client.exchange import Request, get_bytes, segment
+from fragdex.client.exchange import Request, operation
 
 # fmt: off
 __all__ = [
@@ -80,6 +81,7 @@ class ImageList(msgspec.Struct, frozen=True, kw_only=True):
     """Returns the next page; null on the last."""
 
 
+@operation("GET", "/api/v1/image_files", ImageList)
 def list_image_files(
     *,
     limit: int | None = None,
@@ -93,14 +95,9 @@ def list_image_files(
         cursor: `next_cursor` of the page before.
         status: only those.
     """
-    return Request(
-        "GET",
-        "/api/v1/image_files",
-        query={"limit": limit, "cursor": cursor, "status": status},
-        result=ImageList,
-    )
 
 
+@operation("POST", "/api/v1/image_files", ImageRecord)
 def create_image_file(
     *,
     byte_size: int,
@@ -120,52 +117,39 @@ def create_image_file(
         mime_type: image/jpeg, image/png, image/webp or image/svg+xml; else from the name.
         width: pixels, as the sender takes it to be, until measured; 0: not known.
     """
-    return Request(
-        "POST",
-        "/api/v1/image_files",
-        body={
-            "byte_size": byte_size,
-            "filename": filename,
-            "height": height,
-            "md5": md5,
-            "mime_type": mime_type,
-            "width": width,
-        },
-        headers={"Idempotency-Key": idempotency_key},
-        result=ImageRecord,
-    )
 
 
+@operation("GET", "/api/v1/image_files/md5/{md5}", ImageRecord)
 def find_image_file(md5: str) -> Request[ImageRecord]:
     """The image file whose bytes have this md5."""
-    return Request("GET", f"/api/v1/image_files/md5/{segment(md5)}", result=ImageRecord)
 
 
+@operation("GET", "/api/v1/image_files/{id}", bytes)
 def download_image_file(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The bytes of a complete image file."""
-    return get_bytes(f"/api/v1/image_files/{segment(id)}", range)
 
 
+@operation("HEAD", "/api/v1/image_files/{id}")
 def head_image_file(id: str) -> Request[None]:
     """The bytes of a complete image file."""
-    return Request("HEAD", f"/api/v1/image_files/{segment(id)}", result=None)
 
 
+@operation("DELETE", "/api/v1/image_files/{id}")
 def delete_image_file(id: str) -> Request[None]:
     """Delete an image file and its bytes."""
-    return Request("DELETE", f"/api/v1/image_files/{segment(id)}", result=None)
 
 
+@operation("GET", "/api/v1/image_files/{id}.json", ImageRecord)
 def get_image_file(id: str) -> Request[ImageRecord]:
     """The record, with the size in pixels once it is known."""
-    return Request("GET", f"/api/v1/image_files/{segment(id)}.json", result=ImageRecord)
 
 
+@operation("GET", "/api/v1/image_files/{id}/upload", ImageRecord)
 def get_image_file_upload(id: str) -> Request[ImageRecord]:
     """The record, once its bytes are complete; before that 404, with `next_byte`."""
-    return Request("GET", f"/api/v1/image_files/{segment(id)}/upload", result=ImageRecord)
 
 
+@operation("POST", "/api/v1/image_files/{id}/upload", ImageRecord)
 def upload_image_file(
     id: str, content: bytes, *, content_range: str | None = None
 ) -> Request[ImageRecord]:
@@ -175,15 +159,9 @@ def upload_image_file(
         content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
         content: the bytes.
     """
-    return Request(
-        "POST",
-        f"/api/v1/image_files/{segment(id)}/upload",
-        headers={"Content-Range": content_range},
-        content=content,
-        result=ImageRecord,
-    )
 
 
+@operation("GET", "/api/v1/caption_files", CaptionList)
 def list_caption_files(
     *,
     limit: int | None = None,
@@ -197,14 +175,9 @@ def list_caption_files(
         cursor: `next_cursor` of the page before.
         status: only those.
     """
-    return Request(
-        "GET",
-        "/api/v1/caption_files",
-        query={"limit": limit, "cursor": cursor, "status": status},
-        result=CaptionList,
-    )
 
 
+@operation("POST", "/api/v1/caption_files", CaptionRecord)
 def create_caption_file(
     *,
     byte_size: int,
@@ -221,55 +194,49 @@ def create_caption_file(
         md5: 32 hex digits, or dashed 8-4-4-4-12; either case.
         mime_type: text/vtt, application/x-subrip or application/json; else from the name.
     """
-    return Request(
-        "POST",
-        "/api/v1/caption_files",
-        body={"byte_size": byte_size, "filename": filename, "md5": md5, "mime_type": mime_type},
-        headers={"Idempotency-Key": idempotency_key},
-        result=CaptionRecord,
-    )
 
 
+@operation("GET", "/api/v1/caption_files/md5/{md5}", CaptionRecord)
 def find_caption_file(md5: str) -> Request[CaptionRecord]:
     """The caption file whose bytes have this md5."""
-    return Request("GET", f"/api/v1/caption_files/md5/{segment(md5)}", result=CaptionRecord)
 
 
+@operation("GET", "/api/v1/caption_files/{id}", bytes)
 def download_caption_file(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The bytes of a complete caption file."""
-    return get_bytes(f"/api/v1/caption_files/{segment(id)}", range)
 
 
+@operation("HEAD", "/api/v1/caption_files/{id}")
 def head_caption_file(id: str) -> Request[None]:
     """The bytes of a complete caption file."""
-    return Request("HEAD", f"/api/v1/caption_files/{segment(id)}", result=None)
 
 
+@operation("DELETE", "/api/v1/caption_files/{id}")
 def delete_caption_file(id: str) -> Request[None]:
     """Delete a caption file and its bytes."""
-    return Request("DELETE", f"/api/v1/caption_files/{segment(id)}", result=None)
 
 
+@operation("GET", "/api/v1/caption_files/{id}.json", CaptionRecord)
 def get_caption_file(id: str) -> Request[CaptionRecord]:
     """The record."""
-    return Request("GET", f"/api/v1/caption_files/{segment(id)}.json", result=CaptionRecord)
 
 
+@operation("GET", "/api/v1/caption_files/{id}.vtt", bytes)
 def download_caption_file_vtt(id: str) -> Request[bytes]:
     """Captions of any type as WebVTT, with every cue of them, each a block of its own."""
-    return Request("GET", f"/api/v1/caption_files/{segment(id)}.vtt", result=bytes)
 
 
+@operation("HEAD", "/api/v1/caption_files/{id}.vtt")
 def head_caption_file_vtt(id: str) -> Request[None]:
     """Captions of any type as WebVTT, with every cue of them, each a block of its own."""
-    return Request("HEAD", f"/api/v1/caption_files/{segment(id)}.vtt", result=None)
 
 
+@operation("GET", "/api/v1/caption_files/{id}/upload", CaptionRecord)
 def get_caption_file_upload(id: str) -> Request[CaptionRecord]:
     """The record, once its bytes are complete; before that 404, with `next_byte`."""
-    return Request("GET", f"/api/v1/caption_files/{segment(id)}/upload", result=CaptionRecord)
 
 
+@operation("POST", "/api/v1/caption_files/{id}/upload", CaptionRecord)
 def upload_caption_file(
     id: str, content: bytes, *, content_range: str | None = None
 ) -> Request[CaptionRecord]:
@@ -279,10 +246,3 @@ def upload_caption_file(
         content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
         content: the bytes.
     """
-    return Request(
-        "POST",
-        f"/api/v1/caption_files/{segment(id)}/upload",
-        headers={"Content-Range": content_range},
-        content=content,
-        result=CaptionRecord,
-    )

@@ -1,4 +1,5 @@
 """Operations on unprocessed files, ISOBMFF files, repairs. Written by tools/make_client.py."""
+# mypy: disable-error-code="empty-body"
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import msgspec
 
 from fragdex.byterange import ByteRange
 from fragdex.client.api.records import Event, FileRecord, Place, Problem, TrackList, TrackRecord
-from fragdex.client.exchange import Request, get_bytes, segment
+from fragdex.client.exchange import Request, operation
 
 # fmt: off
 __all__ = [
@@ -198,6 +199,7 @@ class RepairList(msgspec.Struct, frozen=True, kw_only=True):
     repairs: tuple[RepairRecord, ...]
 
 
+@operation("GET", "/api/v1/process_isobmff", ProcessList)
 def list_processes(
     *,
     limit: int | None = None,
@@ -211,38 +213,28 @@ def list_processes(
         cursor: `next_cursor` of the page before.
         status: only those.
     """
-    return Request(
-        "GET",
-        "/api/v1/process_isobmff",
-        query={"limit": limit, "cursor": cursor, "status": status},
-        result=ProcessList,
-    )
 
 
+@operation("GET", "/api/v1/process_isobmff/{id}", ProcessRecord)
 def get_process(id: str) -> Request[ProcessRecord]:
     """The record of a process; `problem` says why it failed."""
-    return Request("GET", f"/api/v1/process_isobmff/{segment(id)}", result=ProcessRecord)
 
 
+@operation("DELETE", "/api/v1/process_isobmff/{id}")
 def delete_process(id: str) -> Request[None]:
     """Delete a process, and stop it if it is running; its results stay."""
-    return Request("DELETE", f"/api/v1/process_isobmff/{segment(id)}", result=None)
 
 
+@operation("GET", "/api/v1/process_isobmff/{id}/progress", Event)
 def get_process_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
     """How far a process is, as events.
 
     Args:
         last_event_id: The `id` of the last event received; the stream continues after it.
     """
-    return Request(
-        "GET",
-        f"/api/v1/process_isobmff/{segment(id)}/progress",
-        headers={"Last-Event-ID": last_event_id},
-        result=Event,
-    )
 
 
+@operation("GET", "/api/v1/unprocessed_files", UnprocessedFileList)
 def list_unprocessed_files(
     *,
     limit: int | None = None,
@@ -256,14 +248,9 @@ def list_unprocessed_files(
         cursor: `next_cursor` of the page before.
         status: only those.
     """
-    return Request(
-        "GET",
-        "/api/v1/unprocessed_files",
-        query={"limit": limit, "cursor": cursor, "status": status},
-        result=UnprocessedFileList,
-    )
 
 
+@operation("POST", "/api/v1/unprocessed_files", UnprocessedFile)
 def create_unprocessed_file(
     *,
     byte_size: int,
@@ -280,30 +267,24 @@ def create_unprocessed_file(
         md5: 32 hex digits, or dashed 8-4-4-4-12; either case.
         processes: tolerated, without effect.
     """
-    return Request(
-        "POST",
-        "/api/v1/unprocessed_files",
-        body={"byte_size": byte_size, "filename": filename, "md5": md5, "processes": processes},
-        headers={"Idempotency-Key": idempotency_key},
-        result=UnprocessedFile,
-    )
 
 
+@operation("GET", "/api/v1/unprocessed_files/md5/{md5}", UnprocessedFile)
 def find_unprocessed_file(md5: str) -> Request[UnprocessedFile]:
     """The unprocessed file whose bytes have this md5."""
-    return Request("GET", f"/api/v1/unprocessed_files/md5/{segment(md5)}", result=UnprocessedFile)
 
 
+@operation("GET", "/api/v1/unprocessed_files/{id}", UnprocessedFile)
 def get_unprocessed_file(id: str) -> Request[UnprocessedFile]:
     """The record."""
-    return Request("GET", f"/api/v1/unprocessed_files/{segment(id)}", result=UnprocessedFile)
 
 
+@operation("DELETE", "/api/v1/unprocessed_files/{id}")
 def delete_unprocessed_file(id: str) -> Request[None]:
     """Delete a file and its bytes, and stop its processing; its ISOBMFF file stays."""
-    return Request("DELETE", f"/api/v1/unprocessed_files/{segment(id)}", result=None)
 
 
+@operation("POST", "/api/v1/unprocessed_files/{id}/isobmff", ProcessRecord)
 def process_unprocessed_file_to_isobmff(
     id: str, *, idempotency_key: str | None = None
 ) -> Request[ProcessRecord]:
@@ -315,14 +296,9 @@ def process_unprocessed_file_to_isobmff(
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
     """
-    return Request(
-        "POST",
-        f"/api/v1/unprocessed_files/{segment(id)}/isobmff",
-        headers={"Idempotency-Key": idempotency_key},
-        result=ProcessRecord,
-    )
 
 
+@operation("POST", "/api/v1/unprocessed_files/{id}/process", ProcessRecord)
 def process_unprocessed_file(
     id: str, *, idempotency_key: str | None = None
 ) -> Request[ProcessRecord]:
@@ -334,19 +310,14 @@ def process_unprocessed_file(
     Args:
         idempotency_key: The same key with the same body gives the first answer again.
     """
-    return Request(
-        "POST",
-        f"/api/v1/unprocessed_files/{segment(id)}/process",
-        headers={"Idempotency-Key": idempotency_key},
-        result=ProcessRecord,
-    )
 
 
+@operation("GET", "/api/v1/unprocessed_files/{id}/upload", UnprocessedFile)
 def get_unprocessed_file_upload(id: str) -> Request[UnprocessedFile]:
     """The record, once its bytes are complete; before that 404, with `next_byte`."""
-    return Request("GET", f"/api/v1/unprocessed_files/{segment(id)}/upload", result=UnprocessedFile)
 
 
+@operation("POST", "/api/v1/unprocessed_files/{id}/upload", UnprocessedFile)
 def upload_unprocessed_file(
     id: str, content: bytes, *, content_range: str | None = None
 ) -> Request[UnprocessedFile]:
@@ -356,15 +327,9 @@ def upload_unprocessed_file(
         content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
         content: the bytes.
     """
-    return Request(
-        "POST",
-        f"/api/v1/unprocessed_files/{segment(id)}/upload",
-        headers={"Content-Range": content_range},
-        content=content,
-        result=UnprocessedFile,
-    )
 
 
+@operation("GET", "/api/v1/isobmff_files", FileList)
 def list_isobmff_files(
     *,
     limit: int | None = None,
@@ -378,14 +343,9 @@ def list_isobmff_files(
         cursor: `next_cursor` of the page before.
         status: only those.
     """
-    return Request(
-        "GET",
-        "/api/v1/isobmff_files",
-        query={"limit": limit, "cursor": cursor, "status": status},
-        result=FileList,
-    )
 
 
+@operation("POST", "/api/v1/isobmff_files", FileRecord)
 def create_isobmff_file(
     *, filename: str, md5: str, idempotency_key: str | None = None
 ) -> Request[FileRecord]:
@@ -395,30 +355,24 @@ def create_isobmff_file(
         idempotency_key: The same key with the same body gives the first answer again.
         md5: 32 hex digits, or dashed 8-4-4-4-12; either case.
     """
-    return Request(
-        "POST",
-        "/api/v1/isobmff_files",
-        body={"filename": filename, "md5": md5},
-        headers={"Idempotency-Key": idempotency_key},
-        result=FileRecord,
-    )
 
 
+@operation("GET", "/api/v1/isobmff_files/md5/{md5}", FileRecord)
 def find_isobmff_file(md5: str) -> Request[FileRecord]:
     """The file with this md5."""
-    return Request("GET", f"/api/v1/isobmff_files/md5/{segment(md5)}", result=FileRecord)
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}", FileWithTracks)
 def get_isobmff_file(id: str) -> Request[FileWithTracks]:
     """A file and its tracks."""
-    return Request("GET", f"/api/v1/isobmff_files/{segment(id)}", result=FileWithTracks)
 
 
+@operation("DELETE", "/api/v1/isobmff_files/{id}")
 def delete_isobmff_file(id: str) -> Request[None]:
     """Delete a file, its index, its tracks and their bytes."""
-    return Request("DELETE", f"/api/v1/isobmff_files/{segment(id)}", result=None)
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/index", Mapping[str, Any], binary=True)
 def get_isobmff_file_index(
     id: str,
     *,
@@ -434,29 +388,18 @@ def get_isobmff_file_index(
         format: instead of Accept.
         track: default: the first video track, or else the first audio track.
     """
-    return Request(
-        "GET",
-        f"/api/v1/isobmff_files/{segment(id)}/index",
-        query={"format": format, "track": track},
-        result=Mapping[str, Any],
-        binary=True,
-    )
 
 
+@operation("POST", "/api/v1/isobmff_files/{id}/index/upload", FileRecord)
 def upload_isobmff_file_index(id: str, content: bytes) -> Request[FileRecord]:
     """Send the index of a file; it replaces the old one only if it is valid.
 
     Args:
         content: the bytes.
     """
-    return Request(
-        "POST",
-        f"/api/v1/isobmff_files/{segment(id)}/index/upload",
-        content=content,
-        result=FileRecord,
-    )
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/seek", SeekAnswer)
 def seek_isobmff_file(
     id: str,
     *,
@@ -473,23 +416,18 @@ def seek_isobmff_file(
         verified: look at the pictures, and go back to one that a decoder can start at, whatever
             the flags of the file say.
     """
-    return Request(
-        "GET",
-        f"/api/v1/isobmff_files/{segment(id)}/seek",
-        query={"time_ms": time_ms, "track": track, "end_ms": end_ms, "verified": verified},
-        result=SeekAnswer,
-    )
 
 
+@operation("GET", "/api/v1/isobmff_tracks", TrackList)
 def list_isobmff_tracks(*, file_id: str) -> Request[TrackList]:
     """The tracks of a file whose bytes are announced, by their ids.
 
     Args:
         file_id: of which file.
     """
-    return Request("GET", "/api/v1/isobmff_tracks", query={"file_id": file_id}, result=TrackList)
 
 
+@operation("POST", "/api/v1/isobmff_tracks", TrackRecord)
 def create_isobmff_track(
     *,
     byte_size: int,
@@ -509,53 +447,31 @@ def create_isobmff_track(
         probe_info: what the sender knows of the track; given back as it is.
         track_id: track_ID, as number or text; -1: the scrub track.
     """
-    return Request(
-        "POST",
-        "/api/v1/isobmff_tracks",
-        body={
-            "byte_size": byte_size,
-            "codec_name": codec_name,
-            "duration_ms": duration_ms,
-            "file_id": file_id,
-            "probe_info": probe_info,
-            "track_id": track_id,
-            "type": type,
-        },
-        headers={"Idempotency-Key": idempotency_key},
-        result=TrackRecord,
-    )
 
 
+@operation("GET", "/api/v1/isobmff_tracks/{file_id}/{track_id}", bytes)
 def download_isobmff_track(
     file_id: str, track_id: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """The bytes of a track, complete or by ranges."""
-    return get_bytes(f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}", range)
 
 
+@operation("HEAD", "/api/v1/isobmff_tracks/{file_id}/{track_id}")
 def head_isobmff_track(file_id: str, track_id: str) -> Request[None]:
     """The bytes of a track, complete or by ranges."""
-    return Request(
-        "HEAD", f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}", result=None
-    )
 
 
+@operation("DELETE", "/api/v1/isobmff_tracks/{file_id}/{track_id}")
 def delete_isobmff_track(file_id: str, track_id: str) -> Request[None]:
     """Delete a track and its bytes."""
-    return Request(
-        "DELETE", f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}", result=None
-    )
 
 
+@operation("GET", "/api/v1/isobmff_tracks/{file_id}/{track_id}/upload", TrackRecord)
 def get_isobmff_track_upload(file_id: str, track_id: str) -> Request[TrackRecord]:
     """The track, if all its bytes have arrived; otherwise 404 with `next_byte`."""
-    return Request(
-        "GET",
-        f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}/upload",
-        result=TrackRecord,
-    )
 
 
+@operation("POST", "/api/v1/isobmff_tracks/{file_id}/{track_id}/upload", TrackRecord)
 def upload_isobmff_track(
     file_id: str, track_id: str, content: bytes, *, content_range: str | None = None
 ) -> Request[TrackRecord]:
@@ -565,15 +481,9 @@ def upload_isobmff_track(
         content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
         content: the bytes.
     """
-    return Request(
-        "POST",
-        f"/api/v1/isobmff_tracks/{segment(file_id)}/{segment(track_id)}/upload",
-        headers={"Content-Range": content_range},
-        content=content,
-        result=TrackRecord,
-    )
 
 
+@operation("POST", "/api/v1/files/{id}/repair", RepairRecord)
 def repair_file(
     id: str,
     *,
@@ -592,15 +502,9 @@ def repair_file(
             tenant's file that the broken one is most like, if there is one.
         rate: pictures a second, where neither a good file nor the stream says it.
     """
-    return Request(
-        "POST",
-        f"/api/v1/files/{segment(id)}/repair",
-        body={"like_file_id": like_file_id, "rate": rate},
-        headers={"Idempotency-Key": idempotency_key},
-        result=RepairRecord,
-    )
 
 
+@operation("GET", "/api/v1/files/{id}/repairs", RepairList)
 def list_file_repairs(
     id: str,
     *,
@@ -615,14 +519,9 @@ def list_file_repairs(
         cursor: `next_cursor` of the page before.
         status: only those.
     """
-    return Request(
-        "GET",
-        f"/api/v1/files/{segment(id)}/repairs",
-        query={"limit": limit, "cursor": cursor, "status": status},
-        result=RepairList,
-    )
 
 
+@operation("GET", "/api/v1/repairs", RepairList)
 def list_repairs(
     *,
     limit: int | None = None,
@@ -636,33 +535,22 @@ def list_repairs(
         cursor: `next_cursor` of the page before.
         status: only those.
     """
-    return Request(
-        "GET",
-        "/api/v1/repairs",
-        query={"limit": limit, "cursor": cursor, "status": status},
-        result=RepairList,
-    )
 
 
+@operation("GET", "/api/v1/repairs/{id}", RepairRecord)
 def get_repair(id: str) -> Request[RepairRecord]:
     """The record of a repair: `report` says what is proved, guessed and lost."""
-    return Request("GET", f"/api/v1/repairs/{segment(id)}", result=RepairRecord)
 
 
+@operation("DELETE", "/api/v1/repairs/{id}")
 def delete_repair(id: str) -> Request[None]:
     """Delete a repair, and stop it if it is running; the repaired file stays."""
-    return Request("DELETE", f"/api/v1/repairs/{segment(id)}", result=None)
 
 
+@operation("GET", "/api/v1/repairs/{id}/progress", Event)
 def get_repair_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
     """How far a repair is, as events.
 
     Args:
         last_event_id: The `id` of the last event received; the stream continues after it.
     """
-    return Request(
-        "GET",
-        f"/api/v1/repairs/{segment(id)}/progress",
-        headers={"Last-Event-ID": last_event_id},
-        result=Event,
-    )

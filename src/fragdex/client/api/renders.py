@@ -1,4 +1,5 @@
 """Operations on renders. Written by tools/make_client.py."""
+# mypy: disable-error-code="empty-body"
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import msgspec
 
 from fragdex.byterange import ByteRange
 from fragdex.client.api.records import Event, Problem
-from fragdex.client.exchange import Request, get_bytes, segment
+from fragdex.client.exchange import Request, operation
 
 # fmt: off
 __all__ = [
@@ -153,6 +154,7 @@ class RenderList(msgspec.Struct, frozen=True, kw_only=True):
     renders: tuple[RenderRecord, ...]
 
 
+@operation("GET", "/api/v1/renders", RenderList)
 def list_renders(
     *,
     limit: int | None = None,
@@ -167,14 +169,9 @@ def list_renders(
         cursor: `next_cursor` of the page before.
         status: only those.
     """
-    return Request(
-        "GET",
-        "/api/v1/renders",
-        query={"limit": limit, "cursor": cursor, "status": status},
-        result=RenderList,
-    )
 
 
+@operation("POST", "/api/v1/renders", RenderRecord)
 def create_render(
     *,
     idempotency_key: str | None = None,
@@ -225,34 +222,9 @@ def create_render(
             or 1280.
         work_slice_ms: the page is rendered in slices of so long; default 4000.
     """
-    return Request(
-        "POST",
-        "/api/v1/renders",
-        body={
-            "backend": backend,
-            "crop": crop,
-            "data": data,
-            "duration_ms": duration_ms,
-            "fps": fps,
-            "from_ms": from_ms,
-            "height": height,
-            "html": html,
-            "md5": md5,
-            "metadata": metadata,
-            "output": output,
-            "page_fps": page_fps,
-            "scale": scale,
-            "strategy": strategy,
-            "time_ms": time_ms,
-            "to_ms": to_ms,
-            "width": width,
-            "work_slice_ms": work_slice_ms,
-        },
-        headers={"Idempotency-Key": idempotency_key},
-        result=RenderRecord,
-    )
 
 
+@operation("POST", "/api/v1/renders/batch", RenderBatch)
 def create_render_batch(
     *,
     html: str,
@@ -303,49 +275,24 @@ def create_render_batch(
             or 1280.
         work_slice_ms: the page is rendered in slices of so long; default 4000.
     """
-    return Request(
-        "POST",
-        "/api/v1/renders/batch",
-        body={
-            "backend": backend,
-            "crop": crop,
-            "duration_ms": duration_ms,
-            "fps": fps,
-            "from_ms": from_ms,
-            "height": height,
-            "html": html,
-            "md5": md5,
-            "metadata": metadata,
-            "output": output,
-            "page_fps": page_fps,
-            "rows": rows,
-            "scale": scale,
-            "strategy": strategy,
-            "time_ms": time_ms,
-            "to_ms": to_ms,
-            "width": width,
-            "work_slice_ms": work_slice_ms,
-        },
-        headers={"Idempotency-Key": idempotency_key},
-        result=RenderBatch,
-    )
 
 
+@operation("GET", "/api/v1/renders/md5/{md5}", RenderRecord)
 def find_render(md5: str) -> Request[RenderRecord]:
     """The newest render with this identifier."""
-    return Request("GET", f"/api/v1/renders/md5/{segment(md5)}", result=RenderRecord)
 
 
+@operation("GET", "/api/v1/renders/{id}", RenderRecord)
 def get_render(id: str) -> Request[RenderRecord]:
     """The record of a render."""
-    return Request("GET", f"/api/v1/renders/{segment(id)}", result=RenderRecord)
 
 
+@operation("DELETE", "/api/v1/renders/{id}")
 def delete_render(id: str) -> Request[None]:
     """Delete a render, its page, its result and its slices; stop it if it is running."""
-    return Request("DELETE", f"/api/v1/renders/{segment(id)}", result=None)
 
 
+@operation("GET", "/api/v1/renders/{id}.{suffix}", bytes)
 def download_render(
     id: str,
     suffix: Literal[
@@ -372,9 +319,9 @@ def download_render(
     Args:
         suffix: `mp4`: the result, with its own media type.
     """
-    return get_bytes(f"/api/v1/renders/{segment(id)}.{segment(suffix)}", range)
 
 
+@operation("HEAD", "/api/v1/renders/{id}.{suffix}")
 def head_render(
     id: str,
     suffix: Literal[
@@ -399,33 +346,28 @@ def head_render(
     Args:
         suffix: `mp4`: the result, with its own media type.
     """
-    return Request("HEAD", f"/api/v1/renders/{segment(id)}.{segment(suffix)}", result=None)
 
 
+@operation("POST", "/api/v1/renders/{id}/cancel", RenderRecord)
 def cancel_render(id: str) -> Request[RenderRecord]:
     """Cancel a render; its browsers stop within seconds. 409 if it is complete or failed."""
-    return Request("POST", f"/api/v1/renders/{segment(id)}/cancel", result=RenderRecord)
 
 
+@operation("GET", "/api/v1/renders/{id}/progress", Event)
 def get_render_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
     """The progress of a render as events; without `Last-Event-ID` from the beginning.
 
     Args:
         last_event_id: The `id` of the last event received; the stream continues after it.
     """
-    return Request(
-        "GET",
-        f"/api/v1/renders/{segment(id)}/progress",
-        headers={"Last-Event-ID": last_event_id},
-        result=Event,
-    )
 
 
+@operation("GET", "/api/v1/renders/{id}/upload", RenderRecord)
 def get_render_upload(id: str) -> Request[RenderRecord]:
     """The record, once its bytes are complete; before that 404, with `next_byte`."""
-    return Request("GET", f"/api/v1/renders/{segment(id)}/upload", result=RenderRecord)
 
 
+@operation("POST", "/api/v1/renders/{id}/upload", RenderRecord)
 def upload_render(
     id: str, content: bytes, *, content_range: str | None = None
 ) -> Request[RenderRecord]:
@@ -437,10 +379,3 @@ def upload_render(
         content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
         content: the bytes.
     """
-    return Request(
-        "POST",
-        f"/api/v1/renders/{segment(id)}/upload",
-        headers={"Content-Range": content_range},
-        content=content,
-        result=RenderRecord,
-    )

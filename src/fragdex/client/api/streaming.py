@@ -1,4 +1,5 @@
 """Operations on streaming. Written by tools/make_client.py."""
+# mypy: disable-error-code="empty-body"
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import msgspec
 
 from fragdex.byterange import ByteRange
 from fragdex.client.api.records import Loudness, Waveform
-from fragdex.client.exchange import Request, get_bytes, segment
+from fragdex.client.exchange import Request, operation
 
 # fmt: off
 __all__ = [
@@ -78,6 +79,7 @@ class RemoteManifest(msgspec.Struct, frozen=True, kw_only=True):
     video_renditions: tuple[RemoteVideo, ...] = msgspec.field(name="videoRenditions")
 
 
+@operation("GET", "/api/v1/files/{id}/clip.mp4", bytes)
 def get_file_clip(
     id: str,
     *,
@@ -96,42 +98,41 @@ def get_file_clip(
         exact: true: at exactly the requested time; false: at a sync sample near it, which costs
             less.
     """
-    return get_bytes(
-        f"/api/v1/files/{segment(id)}/clip.mp4",
-        range,
-        query={"start_ms": start_ms, "end_ms": end_ms, "tracks": tracks, "exact": exact},
-    )
 
 
+@operation("GET", "/api/v1/files/{id}/dash/manifest.mpd", bytes)
 def get_file_dash_manifest(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The DASH manifest."""
-    return get_bytes(f"/api/v1/files/{segment(id)}/dash/manifest.mpd", range)
 
 
+@operation("GET", "/api/v1/files/{id}/dash/time.txt", bytes)
 def get_file_dash_clock(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The time of day, by which players of a video that arrives count."""
-    return get_bytes(f"/api/v1/files/{segment(id)}/dash/time.txt", range)
 
 
+@operation("GET", "/api/v1/files/{id}/dash/{rendition}/{part}", bytes)
 def get_file_dash_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """An initialization or media segment of DASH."""
-    return get_bytes(
-        f"/api/v1/files/{segment(id)}/dash/{segment(rendition)}/{segment(part)}", range
-    )
 
 
+@operation("GET", "/api/v1/files/{id}/faststart.mp4", bytes)
 def get_file_faststart(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The file as a progressive MP4 with its moov first, also if it was uploaded in fragments."""
-    return get_bytes(f"/api/v1/files/{segment(id)}/faststart.mp4", range)
 
 
+@operation("GET", "/api/v1/files/{id}/fragmented.mp4", bytes)
 def get_file_fragmented(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """All tracks in one fragmented MP4, with a sidx."""
-    return get_bytes(f"/api/v1/files/{segment(id)}/fragmented.mp4", range)
 
 
+@operation(
+    "GET",
+    "/api/v1/files/{id}/hls/{playlist}",
+    bytes,
+    written={"_hls_msn": "_HLS_msn", "_hls_part": "_HLS_part", "_hls_skip": "_HLS_skip"},
+)
 def get_file_hls_playlist(
     id: str,
     playlist: str,
@@ -148,25 +149,21 @@ def get_file_hls_playlist(
         _hls_part: part of that segment, from 0.
         _hls_skip: without segments that the player has.
     """
-    return get_bytes(
-        f"/api/v1/files/{segment(id)}/hls/{segment(playlist)}",
-        range,
-        query={"_HLS_msn": _hls_msn, "_HLS_part": _hls_part, "_HLS_skip": _hls_skip},
-    )
 
 
+@operation("GET", "/api/v1/files/{id}/hls/{rendition}/{part}", bytes)
 def get_file_hls_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """An initialization or media segment of HLS."""
-    return get_bytes(f"/api/v1/files/{segment(id)}/hls/{segment(rendition)}/{segment(part)}", range)
 
 
+@operation("GET", "/api/v1/files/{id}/loudness", Loudness)
 def get_file_loudness(id: str) -> Request[Loudness]:
     """The loudness of the first audio track (EBU R 128)."""
-    return Request("GET", f"/api/v1/files/{segment(id)}/loudness", result=Loudness)
 
 
+@operation("GET", "/api/v1/files/{id}/peaks.{form}", Waveform, binary=True)
 def get_file_peaks(
     id: str,
     form: str,
@@ -181,16 +178,9 @@ def get_file_peaks(
         samples_per_pixel: samples of a pixel.
         bits: 8 or 16.
     """
-    return Request(
-        "GET",
-        f"/api/v1/files/{segment(id)}/peaks.{segment(form)}",
-        query={"samples_per_pixel": samples_per_pixel, "bits": bits},
-        headers={"Range": range},
-        result=Waveform,
-        binary=True,
-    )
 
 
+@operation("GET", "/api/v1/files/{id}/storyboard.vtt", bytes)
 def get_file_storyboard(
     id: str,
     *,
@@ -208,13 +198,9 @@ def get_file_storyboard(
         columns: pictures on a sheet.
         rows: pictures on a sheet.
     """
-    return get_bytes(
-        f"/api/v1/files/{segment(id)}/storyboard.vtt",
-        range,
-        query={"every_ms": every_ms, "w": w, "columns": columns, "rows": rows},
-    )
 
 
+@operation("GET", "/api/v1/files/{id}/storyboard/{sheet}", bytes)
 def get_file_storyboard_sheet(
     id: str,
     sheet: str,
@@ -233,13 +219,9 @@ def get_file_storyboard_sheet(
         columns: pictures on a sheet.
         rows: pictures on a sheet.
     """
-    return get_bytes(
-        f"/api/v1/files/{segment(id)}/storyboard/{segment(sheet)}",
-        range,
-        query={"every_ms": every_ms, "w": w, "columns": columns, "rows": rows},
-    )
 
 
+@operation("GET", "/api/v1/files/{id}/thumbnail.{form}", bytes)
 def get_file_thumbnail(
     id: str,
     form: str,
@@ -256,13 +238,9 @@ def get_file_thumbnail(
         exact: true: at exactly the requested time; false: at a sync sample near it, which costs
             less.
     """
-    return get_bytes(
-        f"/api/v1/files/{segment(id)}/thumbnail.{segment(form)}",
-        range,
-        query={"time_ms": time_ms, "w": w, "h": h, "exact": exact},
-    )
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/clip.mp4", bytes)
 def get_isobmff_file_clip(
     id: str,
     *,
@@ -281,37 +259,36 @@ def get_isobmff_file_clip(
         exact: true: at exactly the requested time; false: at a sync sample near it, which costs
             less.
     """
-    return get_bytes(
-        f"/api/v1/isobmff_files/{segment(id)}/clip.mp4",
-        range,
-        query={"start_ms": start_ms, "end_ms": end_ms, "tracks": tracks, "exact": exact},
-    )
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/dash/manifest.mpd", bytes)
 def get_isobmff_file_dash_manifest(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The DASH manifest."""
-    return get_bytes(f"/api/v1/isobmff_files/{segment(id)}/dash/manifest.mpd", range)
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/dash/{rendition}/{part}", bytes)
 def get_isobmff_file_dash_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """An initialization or media segment of DASH."""
-    return get_bytes(
-        f"/api/v1/isobmff_files/{segment(id)}/dash/{segment(rendition)}/{segment(part)}", range
-    )
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/faststart.mp4", bytes)
 def get_isobmff_file_faststart(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The file as a progressive MP4 with its moov first, also if it was uploaded in fragments."""
-    return get_bytes(f"/api/v1/isobmff_files/{segment(id)}/faststart.mp4", range)
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/fragmented.mp4", bytes)
 def get_isobmff_file_fragmented(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """All tracks in one fragmented MP4, with a sidx."""
-    return get_bytes(f"/api/v1/isobmff_files/{segment(id)}/fragmented.mp4", range)
 
 
+@operation(
+    "GET",
+    "/api/v1/isobmff_files/{id}/hls/{playlist}",
+    bytes,
+    written={"_hls_msn": "_HLS_msn", "_hls_part": "_HLS_part", "_hls_skip": "_HLS_skip"},
+)
 def get_isobmff_file_hls_playlist(
     id: str,
     playlist: str,
@@ -328,27 +305,21 @@ def get_isobmff_file_hls_playlist(
         _hls_part: part of that segment, from 0.
         _hls_skip: without segments that the player has.
     """
-    return get_bytes(
-        f"/api/v1/isobmff_files/{segment(id)}/hls/{segment(playlist)}",
-        range,
-        query={"_HLS_msn": _hls_msn, "_HLS_part": _hls_part, "_HLS_skip": _hls_skip},
-    )
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/hls/{rendition}/{part}", bytes)
 def get_isobmff_file_hls_segment(
     id: str, rendition: str, part: str, *, range: ByteRange | None = None
 ) -> Request[bytes]:
     """An initialization or media segment of HLS."""
-    return get_bytes(
-        f"/api/v1/isobmff_files/{segment(id)}/hls/{segment(rendition)}/{segment(part)}", range
-    )
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/loudness", Loudness)
 def get_isobmff_file_loudness(id: str) -> Request[Loudness]:
     """The loudness of the first audio track (EBU R 128)."""
-    return Request("GET", f"/api/v1/isobmff_files/{segment(id)}/loudness", result=Loudness)
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/peaks.{form}", Waveform, binary=True)
 def get_isobmff_file_peaks(
     id: str,
     form: str,
@@ -363,16 +334,9 @@ def get_isobmff_file_peaks(
         samples_per_pixel: samples of a pixel.
         bits: 8 or 16.
     """
-    return Request(
-        "GET",
-        f"/api/v1/isobmff_files/{segment(id)}/peaks.{segment(form)}",
-        query={"samples_per_pixel": samples_per_pixel, "bits": bits},
-        headers={"Range": range},
-        result=Waveform,
-        binary=True,
-    )
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/storyboard.vtt", bytes)
 def get_isobmff_file_storyboard(
     id: str,
     *,
@@ -390,13 +354,9 @@ def get_isobmff_file_storyboard(
         columns: pictures on a sheet.
         rows: pictures on a sheet.
     """
-    return get_bytes(
-        f"/api/v1/isobmff_files/{segment(id)}/storyboard.vtt",
-        range,
-        query={"every_ms": every_ms, "w": w, "columns": columns, "rows": rows},
-    )
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/storyboard/{sheet}", bytes)
 def get_isobmff_file_storyboard_sheet(
     id: str,
     sheet: str,
@@ -415,13 +375,9 @@ def get_isobmff_file_storyboard_sheet(
         columns: pictures on a sheet.
         rows: pictures on a sheet.
     """
-    return get_bytes(
-        f"/api/v1/isobmff_files/{segment(id)}/storyboard/{segment(sheet)}",
-        range,
-        query={"every_ms": every_ms, "w": w, "columns": columns, "rows": rows},
-    )
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/thumbnail.{form}", bytes)
 def get_isobmff_file_thumbnail(
     id: str,
     form: str,
@@ -438,24 +394,18 @@ def get_isobmff_file_thumbnail(
         exact: true: at exactly the requested time; false: at a sync sample near it, which costs
             less.
     """
-    return get_bytes(
-        f"/api/v1/isobmff_files/{segment(id)}/thumbnail.{segment(form)}",
-        range,
-        query={"time_ms": time_ms, "w": w, "h": h, "exact": exact},
-    )
 
 
+@operation("GET", "/api/v1/transcode/manifest.json", RemoteManifest)
 def get_remote_manifest(*, url: str) -> Request[RemoteManifest]:
     """Media at a URL as renditions with segments, packaged without encoding.
 
     Args:
         url: of an MP4: https, on a host that the operator allows (`render_hosts`).
     """
-    return Request(
-        "GET", "/api/v1/transcode/manifest.json", query={"url": url}, result=RemoteManifest
-    )
 
 
+@operation("GET", "/api/v1/transcode/{rendition}/{part}", bytes, written={"track_id": "trackId"})
 def get_remote_segment(
     rendition: str,
     part: str,
@@ -470,8 +420,3 @@ def get_remote_segment(
         url: of an MP4: https, on a host that the operator allows (`render_hosts`).
         track_id: tolerated, without effect: `rendition` says which track.
     """
-    return get_bytes(
-        f"/api/v1/transcode/{segment(rendition)}/{segment(part)}",
-        range,
-        query={"url": url, "trackId": track_id},
-    )

@@ -1,4 +1,5 @@
 """Operations on transcriptions. Written by tools/make_client.py."""
+# mypy: disable-error-code="empty-body"
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import msgspec
 
 from fragdex.byterange import ByteRange
 from fragdex.client.api.records import Event, Problem
-from fragdex.client.exchange import Request, get_bytes, segment
+from fragdex.client.exchange import Request, operation
 
 # fmt: off
 __all__ = [
@@ -209,6 +210,7 @@ class TranscriptionList(msgspec.Struct, frozen=True, kw_only=True):
     transcriptions: tuple[TranscriptionRecord, ...]
 
 
+@operation("POST", "/api/v1/files/{id}/transcribe", BegunTranscription)
 def transcribe_file(
     id: str,
     *,
@@ -232,26 +234,14 @@ def transcribe_file(
         vocabulary: names and terms that are preferred where they are said, each of up to four
             words.
     """
-    return Request(
-        "POST",
-        f"/api/v1/files/{segment(id)}/transcribe",
-        body={
-            "engine": engine,
-            "language": language,
-            "speakers": speakers,
-            "track_id": track_id,
-            "vocabulary": vocabulary,
-        },
-        headers={"Idempotency-Key": idempotency_key},
-        result=BegunTranscription,
-    )
 
 
+@operation("GET", "/api/v1/files/{id}/transcription", FileTranscription)
 def get_file_transcription(id: str) -> Request[FileTranscription]:
     """The newest complete transcription of a video; else the running one, or the last that failed."""
-    return Request("GET", f"/api/v1/files/{segment(id)}/transcription", result=FileTranscription)
 
 
+@operation("POST", "/api/v1/isobmff_files/{id}/transcribe", BegunTranscription)
 def transcribe_isobmff_file(
     id: str,
     *,
@@ -275,30 +265,16 @@ def transcribe_isobmff_file(
         vocabulary: names and terms that are preferred where they are said, each of up to four
             words.
     """
-    return Request(
-        "POST",
-        f"/api/v1/isobmff_files/{segment(id)}/transcribe",
-        body={
-            "engine": engine,
-            "language": language,
-            "speakers": speakers,
-            "track_id": track_id,
-            "vocabulary": vocabulary,
-        },
-        headers={"Idempotency-Key": idempotency_key},
-        result=BegunTranscription,
-    )
 
 
+@operation("GET", "/api/v1/isobmff_files/{id}/transcription", FileTranscription)
 def get_isobmff_file_transcription(id: str) -> Request[FileTranscription]:
     """The newest complete transcription of an ISOBMFF file; else the running one, or the last that
     failed.
     """
-    return Request(
-        "GET", f"/api/v1/isobmff_files/{segment(id)}/transcription", result=FileTranscription
-    )
 
 
+@operation("GET", "/api/v1/transcriptions", TranscriptionList)
 def list_transcriptions(
     *,
     limit: int | None = None,
@@ -312,14 +288,9 @@ def list_transcriptions(
         cursor: `next_cursor` of the page before.
         status: only those.
     """
-    return Request(
-        "GET",
-        "/api/v1/transcriptions",
-        query={"limit": limit, "cursor": cursor, "status": status},
-        result=TranscriptionList,
-    )
 
 
+@operation("POST", "/api/v1/transcriptions", TranscriptionRecord)
 def create_transcription(
     *,
     file_id: str,
@@ -343,33 +314,19 @@ def create_transcription(
         vocabulary: names and terms that are preferred where they are said, each of up to four
             words.
     """
-    return Request(
-        "POST",
-        "/api/v1/transcriptions",
-        body={
-            "engine": engine,
-            "file_id": file_id,
-            "language": language,
-            "speakers": speakers,
-            "track_id": track_id,
-            "vocabulary": vocabulary,
-            "work_slice_ms": work_slice_ms,
-        },
-        headers={"Idempotency-Key": idempotency_key},
-        result=TranscriptionRecord,
-    )
 
 
+@operation("GET", "/api/v1/transcriptions/{id}", TranscriptionRecord)
 def get_transcription(id: str) -> Request[TranscriptionRecord]:
     """The record of a transcription."""
-    return Request("GET", f"/api/v1/transcriptions/{segment(id)}", result=TranscriptionRecord)
 
 
+@operation("DELETE", "/api/v1/transcriptions/{id}")
 def delete_transcription(id: str) -> Request[None]:
     """Delete a transcription and its words; stop it if it runs. A copy stays."""
-    return Request("DELETE", f"/api/v1/transcriptions/{segment(id)}", result=None)
 
 
+@operation("GET", "/api/v1/transcriptions/{id}.json", WholeTranscription)
 def download_transcription_json(
     id: str,
     *,
@@ -390,21 +347,9 @@ def download_transcription_json(
         max_duration_ms: a caption stays at most.
         leave_out_doubted: without words that the sound does not bear out.
     """
-    return Request(
-        "GET",
-        f"/api/v1/transcriptions/{segment(id)}.json",
-        query={
-            "line_length": line_length,
-            "max_lines": max_lines,
-            "reading_speed": reading_speed,
-            "min_duration_ms": min_duration_ms,
-            "max_duration_ms": max_duration_ms,
-            "leave_out_doubted": leave_out_doubted,
-        },
-        result=WholeTranscription,
-    )
 
 
+@operation("HEAD", "/api/v1/transcriptions/{id}.json")
 def head_transcription_json(
     id: str,
     *,
@@ -425,31 +370,19 @@ def head_transcription_json(
         max_duration_ms: a caption stays at most.
         leave_out_doubted: without words that the sound does not bear out.
     """
-    return Request(
-        "HEAD",
-        f"/api/v1/transcriptions/{segment(id)}.json",
-        query={
-            "line_length": line_length,
-            "max_lines": max_lines,
-            "reading_speed": reading_speed,
-            "min_duration_ms": min_duration_ms,
-            "max_duration_ms": max_duration_ms,
-            "leave_out_doubted": leave_out_doubted,
-        },
-        result=None,
-    )
 
 
+@operation("GET", "/api/v1/transcriptions/{id}.mp4", bytes)
 def download_transcription_mp4(id: str, *, range: ByteRange | None = None) -> Request[bytes]:
     """The copy of the file with the captions in it; 404 if none was requested."""
-    return get_bytes(f"/api/v1/transcriptions/{segment(id)}.mp4", range)
 
 
+@operation("HEAD", "/api/v1/transcriptions/{id}.mp4")
 def head_transcription_mp4(id: str) -> Request[None]:
     """The copy of the file with the captions in it; 404 if none was requested."""
-    return Request("HEAD", f"/api/v1/transcriptions/{segment(id)}.mp4", result=None)
 
 
+@operation("GET", "/api/v1/transcriptions/{id}.srt", bytes)
 def download_transcription_srt(
     id: str,
     *,
@@ -470,21 +403,9 @@ def download_transcription_srt(
         max_duration_ms: a caption stays at most.
         leave_out_doubted: without words that the sound does not bear out.
     """
-    return Request(
-        "GET",
-        f"/api/v1/transcriptions/{segment(id)}.srt",
-        query={
-            "line_length": line_length,
-            "max_lines": max_lines,
-            "reading_speed": reading_speed,
-            "min_duration_ms": min_duration_ms,
-            "max_duration_ms": max_duration_ms,
-            "leave_out_doubted": leave_out_doubted,
-        },
-        result=bytes,
-    )
 
 
+@operation("HEAD", "/api/v1/transcriptions/{id}.srt")
 def head_transcription_srt(
     id: str,
     *,
@@ -505,21 +426,9 @@ def head_transcription_srt(
         max_duration_ms: a caption stays at most.
         leave_out_doubted: without words that the sound does not bear out.
     """
-    return Request(
-        "HEAD",
-        f"/api/v1/transcriptions/{segment(id)}.srt",
-        query={
-            "line_length": line_length,
-            "max_lines": max_lines,
-            "reading_speed": reading_speed,
-            "min_duration_ms": min_duration_ms,
-            "max_duration_ms": max_duration_ms,
-            "leave_out_doubted": leave_out_doubted,
-        },
-        result=None,
-    )
 
 
+@operation("GET", "/api/v1/transcriptions/{id}.vtt", bytes)
 def download_transcription_vtt(
     id: str,
     *,
@@ -540,21 +449,9 @@ def download_transcription_vtt(
         max_duration_ms: a caption stays at most.
         leave_out_doubted: without words that the sound does not bear out.
     """
-    return Request(
-        "GET",
-        f"/api/v1/transcriptions/{segment(id)}.vtt",
-        query={
-            "line_length": line_length,
-            "max_lines": max_lines,
-            "reading_speed": reading_speed,
-            "min_duration_ms": min_duration_ms,
-            "max_duration_ms": max_duration_ms,
-            "leave_out_doubted": leave_out_doubted,
-        },
-        result=bytes,
-    )
 
 
+@operation("HEAD", "/api/v1/transcriptions/{id}.vtt")
 def head_transcription_vtt(
     id: str,
     *,
@@ -575,58 +472,37 @@ def head_transcription_vtt(
         max_duration_ms: a caption stays at most.
         leave_out_doubted: without words that the sound does not bear out.
     """
-    return Request(
-        "HEAD",
-        f"/api/v1/transcriptions/{segment(id)}.vtt",
-        query={
-            "line_length": line_length,
-            "max_lines": max_lines,
-            "reading_speed": reading_speed,
-            "min_duration_ms": min_duration_ms,
-            "max_duration_ms": max_duration_ms,
-            "leave_out_doubted": leave_out_doubted,
-        },
-        result=None,
-    )
 
 
+@operation("POST", "/api/v1/transcriptions/{id}/cancel", TranscriptionRecord)
 def cancel_transcription(id: str) -> Request[TranscriptionRecord]:
     """Cancel a transcription: it becomes `failed`. 409 if it is complete."""
-    return Request(
-        "POST", f"/api/v1/transcriptions/{segment(id)}/cancel", result=TranscriptionRecord
-    )
 
 
+@operation("POST", "/api/v1/transcriptions/{id}/copy", TranscriptionRecord)
 def copy_transcription(id: str) -> Request[TranscriptionRecord]:
     """Make a copy of the file with the captions as a WebVTT track.
 
     The copy is an ISOBMFF file of its own, indexed like any other (`copy_with_captions`); its
     bytes are those of `/transcriptions/ID.mp4`.
     """
-    return Request("POST", f"/api/v1/transcriptions/{segment(id)}/copy", result=TranscriptionRecord)
 
 
+@operation("GET", "/api/v1/transcriptions/{id}/fragments/{n}", FragmentWords)
 def get_transcription_fragment(id: str, n: str) -> Request[FragmentWords]:
     """The words of a slice, times in seconds; 404 until it and its neighbours are transcribed."""
-    return Request(
-        "GET", f"/api/v1/transcriptions/{segment(id)}/fragments/{segment(n)}", result=FragmentWords
-    )
 
 
+@operation("GET", "/api/v1/transcriptions/{id}/progress", Event)
 def get_transcription_progress(id: str, *, last_event_id: str | None = None) -> Request[Event]:
     """The progress of a transcription as events; without `Last-Event-ID` from the beginning.
 
     Args:
         last_event_id: The `id` of the last event received; the stream continues after it.
     """
-    return Request(
-        "GET",
-        f"/api/v1/transcriptions/{segment(id)}/progress",
-        headers={"Last-Event-ID": last_event_id},
-        result=Event,
-    )
 
 
+@operation("PUT", "/api/v1/transcriptions/{id}/speakers", TranscriptionRecord)
 def update_transcription_speakers(
     id: str, *, names: Mapping[str, str]
 ) -> Request[TranscriptionRecord]:
@@ -635,9 +511,3 @@ def update_transcription_speakers(
     Args:
         names: by S1, S2 …; those that are left out have no name.
     """
-    return Request(
-        "PUT",
-        f"/api/v1/transcriptions/{segment(id)}/speakers",
-        body={"names": names},
-        result=TranscriptionRecord,
-    )
