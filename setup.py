@@ -8,6 +8,7 @@ and with FRAGDEX_PURE_PYTHON=1, the package is built without it and walks boxes 
 
 import os
 import platform
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -18,6 +19,7 @@ HEADERS = sorted(Path("src/fragdex/native").glob("*.h"))
 STABLE_ABI = platform.python_implementation() == "CPython" and not sysconfig.get_config_var(
     "Py_GIL_DISABLED"
 )
+SMALL = "CFLAGS" not in os.environ
 
 if NATIVE and STABLE_ABI and not os.environ.get("FRAGDEX_PURE_PYTHON"):
     setup(
@@ -28,9 +30,8 @@ if NATIVE and STABLE_ABI and not os.environ.get("FRAGDEX_PURE_PYTHON"):
                 depends=[header.as_posix() for header in HEADERS],
                 define_macros=[("Py_LIMITED_API", "0x030B0000")],
                 # Without debug information it takes a quarter of the room; CFLAGS may want it.
-                extra_compile_args=["-g0"]
-                if os.name == "posix" and "CFLAGS" not in os.environ
-                else [],
+                extra_compile_args=["-g0"] if SMALL and os.name == "posix" else [],
+                extra_link_args=["-Wl,-s"] if SMALL and sys.platform == "linux" else [],
                 py_limited_api=True,
                 optional=True,
             )

@@ -175,11 +175,7 @@ def create_key(
     expires_days: Annotated[
         float | None,
         typer.Option(
-            metavar="DAYS",
-            min=0,
-            max=36_500,
-            show_default=False,
-            help="Days until it expires; never by default.",
+            metavar="DAYS", min=0, max=36_500, help="Days until it expires; never by default."
         ),
     ] = None,
     json: options.Json = False,
@@ -411,7 +407,7 @@ def delete_tenant(
 
 
 def _option(name: str, metavar: str, text: str) -> Any:
-    return typer.Option(f"--{name}", metavar=metavar, help=text, show_default=False)
+    return typer.Option(f"--{name}", metavar=metavar, help=text)
 
 
 @has_settings(*DATABASE)
@@ -498,8 +494,7 @@ def upgrade_database(
 @has_settings(*DATABASE, "store_url")
 def check_store(
     contents: Annotated[
-        bool,
-        typer.Option("--contents", help="Read every byte and compare its SHA-256 as well."),
+        bool, typer.Option("--contents", help="Read every byte and compare its SHA-256 as well.")
     ] = False,
     json: options.Json = False,
     *,

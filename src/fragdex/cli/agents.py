@@ -19,8 +19,7 @@ LOOPBACK: Final = "127.0.0.1"
 
 def mcp(
     folders: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="DIR", help="Folders whose videos are read.", show_default=False),
+        list[str] | None, typer.Argument(metavar="DIR", help="Folders whose videos are read.")
     ] = None,
     urls: Annotated[
         list[str] | None,
@@ -28,7 +27,6 @@ def mcp(
             "--url",
             metavar="PREFIX",
             help="Read videos at URLs (http, https, s3, gs, az) below it, too; may be repeated.",
-            show_default=False,
         ),
     ] = None,
     service: Annotated[
@@ -37,7 +35,6 @@ def mcp(
             "--service",
             metavar="URL",
             help="Read the videos of a service, too; its key is in FRAGDEX_KEY.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
@@ -48,7 +45,6 @@ def mcp(
             metavar="DIR",
             help="Write there: clips, packages, repaired videos and rendered pages, never over"
             " anything; otherwise nothing is written.",
-            show_default=False,
         ),
     ] = None,
     http: Annotated[

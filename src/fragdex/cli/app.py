@@ -282,8 +282,7 @@ def _version(wanted: bool) -> None:
 def fragdex(
     context: typer.Context,
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Find the bytes of any moment of an MP4 without reading the media.

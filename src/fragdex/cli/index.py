@@ -90,8 +90,7 @@ def index(
     presentation: Annotated[
         bool,
         typer.Option(
-            "--presentation",
-            help=f"Apply the edit list to the times ({_names('presentation')}).",
+            "--presentation", help=f"Apply the edit list to the times ({_names('presentation')})."
         ),
     ] = False,
     segment_duration: Annotated[

@@ -195,7 +195,6 @@ def dump(
             metavar="PATH",
             help="Only the boxes at this path, such as moof/traf/trun, moov/trak[2] or moov/*/tkhd;"
             " may be repeated.",
-            show_default=False,
         ),
     ] = None,
     full: Annotated[

@@ -27,16 +27,13 @@ _PEM: Final = re.compile(
 
 
 def manifest(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The media file or URL.", show_default=False)
-    ],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The media file or URL.")],
     sign: Annotated[
         str | None,
         typer.Option(
             "--sign",
             metavar="COMMAND",
             help="Signs: is given the bytes on stdin, writes the signature to stdout.",
-            show_default=False,
         ),
     ] = None,
     certificates: Annotated[
@@ -45,7 +42,6 @@ def manifest(
             "--certificates",
             metavar="PEM",
             help="The certificate of the key, and those that issued it up to the trust anchor.",
-            show_default=False,
         ),
     ] = None,
     algorithm: Annotated[
@@ -57,12 +53,10 @@ def manifest(
             "--source-type",
             metavar="URI",
             help="What the media is: a digital source type of IPTC's code list.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
-        str | None,
-        options.placed("Write there; - is stdout. Default: FILE with the suffix .c2pa."),
+        str | None, options.placed("Write there; - is stdout. Default: FILE with the suffix .c2pa.")
     ] = None,
     json: options.Json = False,
 ) -> int:

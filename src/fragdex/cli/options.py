@@ -120,23 +120,15 @@ def _track(value: list[int] | None) -> list[int] | None:
 _FILES: Final = typer.Argument(
     metavar="FILE",
     help="Media files, .fidx indexes, URLs (https, s3 and others) or globs; quoted globs too.",
-    show_default=False,
 )
 Files = Annotated[list[str], _FILES]
 FilesAndTimes = Annotated[list[str] | None, _FILES]
 """Files that times follow, or options (`split_times`)."""
 Time = Annotated[
     str | None,
-    typer.Argument(
-        metavar="TIME",
-        help="Seconds (90, 90.5s), a clock (1:02:03.5), or: end.",
-        show_default=False,
-    ),
+    typer.Argument(metavar="TIME", help="Seconds (90, 90.5s), a clock (1:02:03.5), or: end."),
 ]
-At = Annotated[
-    str | None,
-    typer.Option("--at", metavar="TIME", help="The time; the same as TIME.", show_default=False),
-]
+At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="The time; the same as TIME.")]
 Tracks = Annotated[
     list[int] | None,
     typer.Option(
@@ -145,7 +137,6 @@ Tracks = Annotated[
         metavar="ID",
         callback=_track,
         help="Only this track (track_ID); may be repeated. Default: all.",
-        show_default=False,
     ),
 ]
 SegmentDuration = Annotated[
@@ -164,7 +155,6 @@ Track = Annotated[
         "-t",
         metavar="ID",
         help="Only this track (track_ID). Default: the first that will do.",
-        show_default=False,
     ),
 ]
 Smart = Annotated[
@@ -179,16 +169,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document a l
 Output = Annotated[
     str | None,
     typer.Option(
-        "--output",
-        "-o",
-        metavar="PATH",
-        help="Write there; - is stdout.",
-        show_default="stdout",
+        "--output", "-o", metavar="PATH", help="Write there; - is stdout.", show_default="stdout"
     ),
 ]
 Jobs = Annotated[
-    int,
-    typer.Option("--jobs", "-j", min=1, metavar="N", help="Work on N inputs at a time."),
+    int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Work on N inputs at a time.")
 ]
 MaxBytes = Annotated[
     int | None,
@@ -197,7 +182,6 @@ MaxBytes = Annotated[
         min=0,
         metavar="N",
         help="Read at most N bytes of an input; more is an error.",
-        show_default=False,
     ),
 ]
 MaxRequests = Annotated[
@@ -207,7 +191,6 @@ MaxRequests = Annotated[
         min=0,
         metavar="N",
         help="Make at most N requests for an input; more is an error.",
-        show_default=False,
     ),
 ]
 Exact = Annotated[
@@ -217,8 +200,7 @@ Exact = Annotated[
     ),
 ]
 Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="Use sample positions as declared, even if they are stale."),
+    bool, typer.Option("--strict", help="Use sample positions as declared, even if they are stale.")
 ]
 Init = Annotated[
     str | None,
@@ -226,14 +208,13 @@ Init = Annotated[
         "--init",
         metavar="PATH",
         help="The initialization segment (ftyp and moov) of segments that have none.",
-        show_default=False,
     ),
 ]
 
 
 def placed(text: str) -> Any:
     """The -o of a command that writes a file for each input; its help says what it can be."""
-    return typer.Option("--output", "-o", metavar="PATH", help=text, show_default=False)
+    return typer.Option("--output", "-o", metavar="PATH", help=text)
 
 
 Period = Annotated[
@@ -243,21 +224,18 @@ Period = Annotated[
         min=0,
         metavar="N",
         help="Only the part of the Nth moov, from 0, in a file with several.",
-        show_default=False,
     ),
 ]
 IgnoreMtime = Annotated[
     bool,
     typer.Option(
-        "--ignore-mtime",
-        help="Use a .fidx even if its media file has another modification time.",
+        "--ignore-mtime", help="Use a .fidx even if its media file has another modification time."
     ),
 ]
 Follow = Annotated[
     bool,
     typer.Option(
-        "--follow",
-        help="Open the media that a .fidx names outside its own folder as well.",
+        "--follow", help="Open the media that a .fidx names outside its own folder as well."
     ),
 ]
 _OPENING: dict[str, tuple[Any, Any]] = {

@@ -69,12 +69,10 @@ def thumbnail(
         typer.Option("--picture", help="The key frame nearest to TIME, or the frame shown then."),
     ] = ThumbnailKind.KEY_FRAME,
     width: Annotated[
-        int | None,
-        typer.Option("--width", metavar="N", help="Pixels of a picture.", show_default=False),
+        int | None, typer.Option("--width", metavar="N", help="Pixels of a picture.")
     ] = None,
     height: Annotated[
-        int | None,
-        typer.Option("--height", metavar="N", help="Pixels of a picture.", show_default=False),
+        int | None, typer.Option("--height", metavar="N", help="Pixels of a picture.")
     ] = None,
     fit: Annotated[
         FitKind,
@@ -155,8 +153,7 @@ def _make_thumbnail(
 def storyboard(
     files: options.Files,
     output: Annotated[
-        str | None,
-        options.placed("Write there: a folder; of several inputs, one for each in it."),
+        str | None, options.placed("Write there: a folder; of several inputs, one for each in it.")
     ] = None,
     every: Annotated[
         str, typer.Option("--every", metavar="SECONDS", help="From one picture to the next.")

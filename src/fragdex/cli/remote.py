@@ -40,13 +40,7 @@ Server = Annotated[
 ]
 Key = Annotated[
     str | None,
-    typer.Option(
-        "--key",
-        metavar="KEY",
-        envvar="FRAGDEX_KEY",
-        help="API key of the service.",
-        show_default=False,
-    ),
+    typer.Option("--key", metavar="KEY", envvar="FRAGDEX_KEY", help="API key of the service."),
 ]
 
 
@@ -125,8 +119,7 @@ def push(
     hash_first: Annotated[
         bool,
         typer.Option(
-            "--hash-first/--hash-later",
-            help="Search for each file by its md5 before it is sent.",
+            "--hash-first/--hash-later", help="Search for each file by its md5 before it is sent."
         ),
     ] = True,
     json: options.Json = False,
@@ -325,7 +318,6 @@ def status(
         typer.Argument(
             metavar="ID",
             help="Of files, renders, transcriptions or repairs. Default: the newest of each.",
-            show_default=False,
         ),
     ] = None,
     server: Server = None,
@@ -434,7 +426,6 @@ def listen(
             metavar="whsec_…",
             envvar="FRAGDEX_WEBHOOK_SECRET",
             help="Check signatures with it: a delivery that fails is answered 401.",
-            show_default=False,
         ),
     ] = None,
     count: Annotated[

@@ -24,15 +24,11 @@ _OF_SETS: Final = ("follow",)
 
 @options.opens("init", "strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def remove(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A file, or a set.", show_default=False)
-    ],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file, or a set.")],
     times: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="T0 T1",
-            help="Where each span starts, and where it ends (exclusive), or: end.",
-            show_default=False,
+            metavar="T0 T1", help="Where each span starts, and where it ends (exclusive), or: end."
         ),
     ] = None,
     output: Annotated[
@@ -46,7 +42,6 @@ def remove(
             "--episodes",
             metavar="NUMBERS",
             help="Of a set in LeRobot's form: the episodes to take out, such as 3,7-9.",
-            show_default=False,
         ),
     ] = None,
     keep_needed: Annotated[

@@ -287,7 +287,6 @@ Data = Annotated[
         "--page-data",
         metavar="FILE",
         help="Data for the page, as window.fragdex.data: .json, or .csv for a video per row.",
-        show_default=False,
     ),
 ]
 Slices = Annotated[
@@ -315,7 +314,6 @@ Allow = Annotated[
     typer.Option(
         "--allow",
         metavar="HOST",
-        show_default=False,
         help="The page may read from this host over https; may be repeated.",
     ),
 ]
@@ -325,7 +323,6 @@ Key = Annotated[
         "--key",
         metavar="KEY",
         envvar="FRAGDEX_KEY",
-        show_default=False,
         help="API key of the service, or of the host of the URL.",
     ),
 ]
@@ -339,10 +336,7 @@ AllowIncomplete = Annotated[
 Server = Annotated[
     str | None,
     typer.Option(
-        "--server",
-        metavar="URL",
-        help="The service, which renders PAGE.",
-        show_default="here",
+        "--server", metavar="URL", help="The service, which renders PAGE.", show_default="here"
     ),
 ]
 _RECORD_FACTS: Final = (
@@ -358,7 +352,6 @@ def render(
             metavar="PAGE",
             help="An HTML file, a folder with an index.html, or a URL; - for HTML from stdin."
             " With --server also a .zip or .tar.gz of such a folder.",
-            show_default=False,
         ),
     ],
     output: str | None = None,

@@ -71,9 +71,7 @@ def declare_options(command: Any) -> None:
     parameters = []
     for parameter in own.parameters.values():
         if parameter.name == "output":
-            output = typer.Option(
-                "--output", "-o", metavar="PATH", help=output_help(), show_default=False
-            )
+            output = typer.Option("--output", "-o", metavar="PATH", help=output_help())
             parameters.append(parameter.replace(annotation=Annotated[str | None, output]))
             parameters += map(_parameter, option_fields())
         elif parameter.kind is not inspect.Parameter.VAR_KEYWORD:

@@ -33,8 +33,7 @@ Tool = Callable[[str, "PageSource", "RenderSpec", bool], int]
 Check = Annotated[
     bool,
     typer.Option(
-        "--dry-run",
-        help="Only check: draw a few frames twice, and report what would go wrong.",
+        "--dry-run", help="Only check: draw a few frames twice, and report what would go wrong."
     ),
 ]
 ContactSheet = Annotated[
@@ -43,7 +42,6 @@ ContactSheet = Annotated[
         "--contact-sheet",
         metavar="CxR",
         help="Make one picture with a grid of frames in columns and rows, with their times.",
-        show_default=False,
     ),
 ]
 Estimate = Annotated[
@@ -54,8 +52,7 @@ Estimate = Annotated[
     ),
 ]
 Preview = Annotated[
-    bool,
-    typer.Option("--preview", help="Only show it in a browser, as it would be drawn."),
+    bool, typer.Option("--preview", help="Only show it in a browser, as it would be drawn.")
 ]
 Port = Annotated[
     int | None,
@@ -71,11 +68,7 @@ Port = Annotated[
 MaxSeconds = Annotated[
     float | None,
     typer.Option(
-        "--max-seconds",
-        min=0.1,
-        metavar="S",
-        help="Stop what takes longer, or is expected to.",
-        show_default=False,
+        "--max-seconds", min=0.1, metavar="S", help="Stop what takes longer, or is expected to."
     ),
 ]
 MaxCost = Annotated[
@@ -85,7 +78,6 @@ MaxCost = Annotated[
         min=0.1,
         metavar="S",
         help="The same for processor time of browsers and encoders together.",
-        show_default=False,
     ),
 ]
 _MOST: Final = 400

@@ -25,7 +25,6 @@ def repair(
             "--like",
             metavar="GOOD",
             help="A good file from the same camera with the same settings.",
-            show_default=False,
         ),
     ] = None,
     rate: Annotated[
@@ -34,12 +33,10 @@ def repair(
             "--rate",
             metavar="FPS",
             help="Frames a second, if neither a good file nor the stream says it: 25, 30000/1001.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
-        str | None,
-        options.placed("Write there: a file, a folder, or - for stdout."),
+        str | None, options.placed("Write there: a file, a folder, or - for stdout.")
     ] = None,
     spans: Annotated[
         bool,

@@ -31,14 +31,12 @@ def seek(
             "-u",
             metavar="TIME",
             help="End there (or: end), and print the merged byte ranges that play from TIME on.",
-            show_default=False,
         ),
     ] = None,
     verified: Annotated[
         bool,
         typer.Option(
-            "--verified",
-            help="Check the media, and go back to where a decoder can really start.",
+            "--verified", help="Check the media, and go back to where a decoder can really start."
         ),
     ] = False,
     tracks: options.Tracks = None,

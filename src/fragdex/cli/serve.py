@@ -217,10 +217,7 @@ HEAD_BYTES: Final = 32 << 10
 
 def origin(
     root: Annotated[
-        str,
-        typer.Argument(
-            metavar="DIR", help="A folder, or a URL (s3, gs, az, https).", show_default=False
-        ),
+        str, typer.Argument(metavar="DIR", help="A folder, or a URL (s3, gs, az, https).")
     ],
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Listen on this address.")
@@ -245,12 +242,10 @@ def origin(
             "--cache",
             metavar="DIR",
             help="Keep the indexes here; otherwise they are made at each start.",
-            show_default=False,
         ),
     ] = None,
     beside: Annotated[
-        bool,
-        typer.Option("--beside", help="Keep the indexes next to local files (film.mp4.fidx)."),
+        bool, typer.Option("--beside", help="Keep the indexes next to local files (film.mp4.fidx).")
     ] = False,
     max_age: Annotated[
         int,
@@ -268,7 +263,6 @@ def origin(
             min=0,
             metavar="N",
             help="Read at most N bytes of an input; of remote ones, to index them.",
-            show_default=False,
         ),
     ] = None,
     trust: Annotated[
@@ -305,7 +299,6 @@ def origin(
             metavar="TEXT",
             envvar="FRAGDEX_ORIGIN_SECRET",
             help="Check signatures with it: serve nothing else (fragdex.origin.addresses.signed).",
-            show_default=False,
         ),
     ] = None,
     json: options.Json = False,

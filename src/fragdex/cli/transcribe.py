@@ -39,7 +39,6 @@ def transcribe(
         typer.Argument(
             metavar="FILE",
             help="A file with sound (whatever FFmpeg reads), a .fidx index or a URL.",
-            show_default=False,
         ),
     ],
     output: Annotated[
@@ -69,10 +68,7 @@ def transcribe(
         ),
     ] = None,
     model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", metavar="DIR", help="Folder of the engine's model.", show_default=False
-        ),
+        str | None, typer.Option("--model", metavar="DIR", help="Folder of the engine's model.")
     ] = None,
     download: Annotated[
         bool,
@@ -98,8 +94,7 @@ def transcribe(
         typer.Option("--compute-type", metavar="TYPE", help="Of faster-whisper: int8, float16 …"),
     ] = "default",
     batch_size: Annotated[
-        int,
-        typer.Option("--batch-size", min=1, metavar="N", help="Utterances recognized at once."),
+        int, typer.Option("--batch-size", min=1, metavar="N", help="Utterances recognized at once.")
     ] = 1,
     line_length: Annotated[
         int,
@@ -151,7 +146,6 @@ def transcribe(
             "--speaker",
             metavar="S1=NAME",
             help="Name a speaker, once for each; with it --speakers is not needed.",
-            show_default=False,
         ),
     ] = None,
     vocabulary: Annotated[
@@ -160,7 +154,6 @@ def transcribe(
             "--vocabulary",
             metavar="FILE",
             help="Prefer the names and terms in FILE where they are said: UTF-8, one a line.",
-            show_default=False,
         ),
     ] = None,
     slice_seconds: Annotated[

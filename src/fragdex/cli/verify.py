@@ -36,16 +36,13 @@ if TYPE_CHECKING:
 
 @options.opens("init", "strict", "max_bytes", "max_requests")
 def verify(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The media file or URL.", show_default=False)
-    ],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The media file or URL.")],
     indexes: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="INDEX",
             help="Its .fidx or JSON indexes, or the proof of a view (--proof). Default: the sidx or"
             " mfra inside FILE.",
-            show_default=False,
         ),
     ] = None,
     root: Annotated[
@@ -54,7 +51,6 @@ def verify(
             "--root",
             metavar="DIGEST",
             help="The Merkle root of the source of a view, as you trust it (64 hex digits).",
-            show_default=False,
         ),
     ] = None,
     without: Annotated[
@@ -64,7 +60,6 @@ def verify(
             metavar="T0 T1",
             help="Prove that no sample of this span of INDEX, which is the source then, is in FILE;"
             " more spans follow.",
-            show_default=False,
         ),
     ] = None,
     json: options.Json = False,
@@ -483,10 +478,8 @@ _LOUDER = 4
 
 
 def compare(
-    one: Annotated[
-        str, typer.Argument(metavar="FILE", help="A video, a picture or sound.", show_default=False)
-    ],
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="Another one.", show_default=False)],
+    one: Annotated[str, typer.Argument(metavar="FILE", help="A video, a picture or sound.")],
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="Another one.")],
     output: Annotated[
         str | None,
         options.placed(

@@ -66,7 +66,6 @@ _ProofPath = Annotated[
         metavar="PATH",
         help="Write there which bytes of the output the digests of FILE prove (JSON); FILE is"
         " a .fidx with digests.",
-        show_default=False,
     ),
 ]
 
@@ -296,29 +295,18 @@ def _proved_words(entry: dict[str, Any]) -> str:
 def extract(
     files: options.FilesAndTimes = None,
     start: Annotated[
-        str | None,
-        typer.Argument(metavar="T0", help="Where the clip starts.", show_default=False),
+        str | None, typer.Argument(metavar="T0", help="Where the clip starts.")
     ] = None,
     stop: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="T1", help="Where it ends (exclusive), or: end.", show_default=False
-        ),
+        str | None, typer.Argument(metavar="T1", help="Where it ends (exclusive), or: end.")
     ] = None,
     first_time: Annotated[
-        str | None,
-        typer.Option(
-            "--start", metavar="TIME", help="Begin there; the same as T0.", show_default=False
-        ),
+        str | None, typer.Option("--start", metavar="TIME", help="Begin there; the same as T0.")
     ] = None,
     last_time: Annotated[
         str | None,
         typer.Option(
-            "--stop",
-            "--end",
-            metavar="TIME",
-            help="End there (exclusive); the same as T1.",
-            show_default=False,
+            "--stop", "--end", metavar="TIME", help="End there (exclusive); the same as T1."
         ),
     ] = None,
     output: Annotated[
@@ -474,10 +462,7 @@ ENTRIES = ("master.m3u8", "manifest.mpd")
 @options.opens("strict", "period", "ignore_mtime", "follow", "max_bytes", "max_requests")
 def package(
     files: options.Files,
-    output: Annotated[
-        str | None,
-        options.placed("Write there: a folder, which is made."),
-    ] = None,
+    output: Annotated[str | None, options.placed("Write there: a folder, which is made.")] = None,
     segment_duration: options.SegmentDuration = None,
     tracks: options.Tracks = None,
     captions: Annotated[
@@ -487,7 +472,6 @@ def package(
             metavar="[LANG=]FILE",
             help="Subtitles of the file: WebVTT, SubRip or JSON; may be repeated. "
             "The language comes from the name (film.fr.srt), or from fr=FILE.",
-            show_default=False,
         ),
     ] = None,
     single_file: Annotated[
