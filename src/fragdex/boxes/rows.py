@@ -39,12 +39,7 @@ class Rows:
     _plans: dict[int, _Plan] = field(default_factory=dict, compare=False, repr=False)
 
     def dtype(self, flags: int, fields: Mapping[str, Any] | None = None) -> np.dtype[np.void]:
-        """The row's dtype under these flags: big-endian, packed, unaligned.
-
-        >>> from fragdex.boxes.fragments import TRUN
-        >>> TRUN.fields[-1].kind[0].dtype(0x200)
-        dtype([('sample_size', '>u4')])
-        """
+        """The row's dtype under these flags: big-endian, packed, unaligned."""
         return self._plan(flags, fields).shown
 
     def stored_as_shown(self, flags: int) -> bool:

@@ -67,14 +67,6 @@ class ClipTable:
 
     Raises:
         ValueError: there is no such column, the windows have an `fps`, or seed lacks an `order`.
-
-    >>> import os, tempfile
-    >>> from fragdex.data import VideoSet, write_set
-    >>> path = os.path.join(tempfile.mkdtemp(), "set.parquet")
-    >>> _ = write_set("fixtures/open-gop.mp4", path)
-    >>> table = ClipTable(Windows(VideoSet(path), frames=8), ["first", "ranges"])
-    >>> len(table), table.reader().read_all().slice(1, 1).to_pylist()
-    (6, [{'first': 8, 'ranges': [{'offset': 48, 'length': 1359}]}])
     """
 
     def __init__(

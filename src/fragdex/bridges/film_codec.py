@@ -105,15 +105,6 @@ class FilmChunks(_Chunks):
 
     Raises:
         DamagedIndex: it is not.
-
-    >>> from fragdex.bridges.references import references
-    >>> from pathlib import Path
-    >>> film = Path("fixtures/open-gop.mp4").read_bytes()
-    >>> refs = references(film, "s3://films/open-gop.mp4")["refs"]
-    >>> chunks = FilmChunks(json.loads(refs["frames/zarr.json"])["codecs"][0]["configuration"])
-    >>> _, offset, length = refs["frames/c/4/0/0/0"]
-    >>> chunks.decoded(film[offset : offset + length]).shape
-    (2, 48, 64, 3)
     """
 
     def __init__(self, configuration: dict[str, Any]) -> None:
@@ -173,15 +164,6 @@ class SoundChunks(_Chunks):
 
     Raises:
         DamagedIndex: it is not.
-
-    >>> from fragdex.bridges.references import sound_references
-    >>> from pathlib import Path
-    >>> film = Path("fixtures/faststart.mp4").read_bytes()
-    >>> refs = sound_references(film, "s3://films/faststart.mp4", seconds=0.5)["refs"]
-    >>> chunks = SoundChunks(json.loads(refs["sound/zarr.json"])["codecs"][0]["configuration"])
-    >>> _, offset, length = refs["sound/c/3/0"]
-    >>> chunks.decoded(film[offset : offset + length]).shape
-    (8000, 1)
     """
 
     def __init__(self, configuration: dict[str, Any]) -> None:

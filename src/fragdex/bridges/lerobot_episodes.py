@@ -450,11 +450,6 @@ def _aggregated(feature: tuple[str, dict[str, list[Any]]]) -> tuple[str, dict[st
 
     Raises:
         DamagedIndex: they are not numbers, or of several shapes.
-
-    >>> one = {"min": [[0.0], [1.0]], "max": [[2.0], [5.0]], "mean": [[1.0], [4.0]]}
-    >>> _, made = _aggregated(("action", one | {"std": [[0.0], [0.0]], "count": [[1], [2]]}))
-    >>> made["mean"], made["count"], made["max"]
-    ([3.0], [3], [5.0])
     """
     try:
         return feature[0], _over_all(feature[1])

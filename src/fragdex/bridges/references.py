@@ -75,10 +75,6 @@ def references(
         BuildError: the video has no frames, several sample entries, or frames too far apart in the
             file to be one range.
         And what `fragdex.Frames` raises.
-
-    >>> made = references("fixtures/open-gop.mp4", "s3://films/open-gop.mp4")
-    >>> made["refs"]["frames/c/1/0/0/0"]
-    ['s3://films/open-gop.mp4', 1117, 579]
     """
     with Frames(what, index, track, format=format, **options) as film:
         if not len(film):
@@ -157,10 +153,6 @@ def sound_references(
             bytes.
         ValueError: the seconds of a chunk are not above 0 and up to 3,600.
         And what `fragdex.decoding.AudioReader` raises.
-
-    >>> made = sound_references("fixtures/faststart.mp4", "s3://films/faststart.mp4", seconds=1)
-    >>> json.loads(made["refs"]["sound/zarr.json"])["shape"], made["refs"]["sound/c/1/0"][0]
-    ([32000, 1], 's3://films/faststart.mp4')
     """
     if not 0 < seconds <= LONGEST_SOUND:
         raise ValueError(f"seconds of a chunk are above 0, and up to {LONGEST_SOUND}")

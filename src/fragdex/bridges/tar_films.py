@@ -61,14 +61,6 @@ class TarFilms(Mapping[str, Frames]):
     Raises:
         DamagedIndex: it is not a tar file, or it is compressed.
         SourceError: it cannot be read.
-
-    >>> import io, tarfile
-    >>> shard = io.BytesIO()
-    >>> with tarfile.open(fileobj=shard, mode="w") as tar:
-    ...     tar.add("fixtures/open-gop.mp4", "000.mp4")
-    >>> films = TarFilms(shard.getvalue())
-    >>> list(films), films["000.mp4"][3].time.seconds
-    (['000.mp4'], 0.12)
     """
 
     def __init__(
@@ -169,11 +161,6 @@ def decoder(**options: Any) -> Any:
 
     Args:
         options: of `fragdex.Frames`.
-
-    >>> from pathlib import Path
-    >>> decode = decoder(format="gray")
-    >>> decode("000.mp4", Path("fixtures/open-gop.mp4").read_bytes()).shape, decode("a.txt", b"")
-    ((50, 48, 64, 1), None)
     """
 
     def decode(key: str, data: bytes) -> Frames | None:

@@ -28,10 +28,6 @@ class Groups(NamedTuple):
         start, end: ticks of presentation time of its first and after its last frame.
         offset, stop: the bytes of the file that its samples lie in; stop is exclusive.
         bytes: of its samples alone.
-
-    >>> import numpy as np
-    >>> Groups(*np.zeros((7, 2), np.int64)).frames.tolist()
-    [0, 0]
     """
 
     frame: Int64
@@ -101,13 +97,6 @@ class SetFile:
         DamagedIndex: it is not a Parquet file, or no set, or a newer one.
         MissingExtra: pyarrow is not installed.
         OSError: it cannot be opened.
-
-    >>> import os, tempfile
-    >>> from fragdex.data import write_set
-    >>> path = os.path.join(tempfile.mkdtemp(), "set.parquet")
-    >>> _ = write_set("fixtures/open-gop.mp4", path)
-    >>> SetFile(path).read(0, ["error"]).num_rows
-    1
     """
 
     def __init__(self, path: str) -> None:
@@ -193,12 +182,6 @@ class GroupWriter:
 
     Args:
         described: an empty file that can be read and written.
-
-    >>> import io
-    >>> writer = GroupWriter(io.BytesIO())
-    >>> pieces = [writer.group(schema().empty_table()), *writer.end()]
-    >>> pieces[0][:4], pieces[-1][-4:]
-    (b'PAR1', b'PAR1')
     """
 
     def __init__(self, described: IO[bytes]) -> None:
@@ -218,12 +201,6 @@ class GroupWriter:
 
         Args:
             file: the whole file.
-
-        >>> import io
-        >>> writer = GroupWriter(io.BytesIO())
-        >>> file = b"".join([writer.group(schema().empty_table()), *writer.end()])
-        >>> len(GroupWriter(io.BytesIO()).again(file)) < len(file)
-        True
         """
         footer = _footer_of(file)
         begin = len(_MAGIC) if self._place else 0  # of those of each file, the whole has the first

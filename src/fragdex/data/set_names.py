@@ -68,16 +68,6 @@ class SetNames:
         OSError: the file cannot be written.
 
     Names are ordered by their code points, as Python's `sorted` orders them.
-
-    >>> import tempfile
-    >>> names = SetNames(tempfile.mkdtemp())
-    >>> names.add_films([("b.mp4", ListedFilm("/b.mp4", 7, "x")), ("a.mp4", ListedFilm("/a.mp4"))])
-    >>> names.add_rows(
-    ...     0, 0, [{"path": "b.mp4", "size": 7, "etag": "x", "mtime_ns": None, "error": None}]
-    ... )
-    >>> names.counts(), [name for _, _, name in names.changed()]
-    ((2, 1, 0), ['a.mp4'])
-    >>> names.close()
     """
 
     def __init__(self, folder: str) -> None:

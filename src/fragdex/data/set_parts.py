@@ -147,14 +147,7 @@ def _track(track: Track, size: int | None) -> dict[str, Any]:
 
 
 def groups_of(samples: SampleTable, numbering: Numbering) -> Groups:
-    """The groups of pictures of a track in file order; those without a frame are left out.
-
-    >>> import fragdex
-    >>> track = fragdex.index("fixtures/open-gop.mp4").track(1)
-    >>> groups = groups_of(track.samples, Numbering(track, track.samples))
-    >>> groups.frame.tolist(), int(groups.frames.sum())
-    ([0, 12, 24, 36, 48], 50)
-    """
+    """The groups of pictures of a track in file order; those without a frame are left out."""
     begins = np.union1d(np.flatnonzero(samples.sync), [0]).astype(np.int64)
     place = np.searchsorted(begins, numbering.sample, side="right") - 1
     cts = samples.cts[numbering.sample]

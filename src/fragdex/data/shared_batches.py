@@ -78,13 +78,6 @@ class BatchSlots:
 
     Raises:
         OSError: there is not so much memory.
-
-    >>> slots = BatchSlots(1, 1, 1 << 20)
-    >>> writer = slots.writer(0)
-    >>> sent = writer.filled(lambda make: {"x": make((1000, 20), np.uint8), "n": 7})
-    >>> batch = sent.arrived()
-    >>> batch["x"].shape, batch["n"], slots.bytes
-    ((1000, 20), 7, 1048576)
     """
 
     def __init__(self, workers: int, each: int, size: int) -> None:

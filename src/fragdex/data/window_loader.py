@@ -61,14 +61,6 @@ def dealt(
         video_of: the video of a window.
         workers: how many there are.
         most: batches in sequence for one of them.
-
-    >>> order = [[4, 5], [6, 7], [8, 9], [0, 1]]
-    >>> for one in dealt(iter(order), lambda window: 0, 2, 2):
-    ...     one.worker, one.windows, one.soon
-    (0, [4, 5], [6, 7, 0, 1])
-    (0, [6, 7], [0, 1])
-    (1, [8, 9], [])
-    (0, [0, 1], [])
     """
     coming: deque[tuple[int, list[int]]] = deque()
     known = worker = length = 0

@@ -97,10 +97,6 @@ class Runs:
 
     Args:
         lengths: in sequence, some at a time; arrays of one type.
-
-    >>> runs = Runs(iter([np.array([3], np.uint8), np.array([1, 2], np.uint8)]))
-    >>> len(runs), runs.lengths(np.array([2, 0])).tolist(), runs.windows(np.array([2, 0])).tolist()
-    (3, [2, 3], [4, 5, 0, 1, 2])
     """
 
     def __init__(self, lengths: Iterator[Lengths]) -> None:

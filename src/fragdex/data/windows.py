@@ -606,12 +606,6 @@ def _run_lengths(
     Args:
         windows: how many each video has.
         video, begins: of each group of pictures, the place of its video, and where it begins.
-
-    >>> lengths, counts = _run_lengths(
-    ...     np.array([4, 0, 2]), 5, np.array([0, 0, 2]), np.array([0, 12, 0]), 2
-    ... )
-    >>> lengths.tolist(), counts.tolist()
-    ([2, 1, 1, 2], [3, 0, 1])
     """
     owner = np.repeat(np.arange(len(windows)), windows)
     first = np.cumsum(windows) - windows
@@ -740,15 +734,6 @@ class ReadAhead:
 
     Args:
         threads: at most.
-
-    >>> import numpy as np
-    >>> frames = Frames("fixtures/open-gop.mp4")
-    >>> ahead = ReadAhead(2)
-    >>> ahead.read(7, frames, np.array([40, 41]))
-    >>> before = ahead.finish()[7]
-    >>> requests = frames.source.requests
-    >>> frames[[40, 41]].numbers.tolist(), frames.source.requests - requests
-    ([40, 41], 0)
     """
 
     def __init__(self, threads: int) -> None:

@@ -200,11 +200,6 @@ class Scaler:
 
     Args:
         lib: whose arrays.
-
-    >>> from fragdex.frames.arrays import NumpyArrays
-    >>> scaler = Scaler(NumpyArrays())
-    >>> scaler.scaled(np.arange(12).reshape(2, 6), Line(1, 0, 2), Line(3, 0, 6), 8).tolist()
-    [[4, 6, 7]]
     """
 
     def __init__(self, lib: Arrays) -> None:

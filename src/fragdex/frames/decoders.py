@@ -335,15 +335,6 @@ class CachePart:
 
     Attributes:
         limit: bytes of the whole cache.
-
-    >>> whole = FrameCache(10)
-    >>> one, other = CachePart(whole), CachePart(whole)
-    >>> one.put("a", 1, 6)
-    >>> other.get("a"), one.get("a")
-    (None, 1)
-    >>> one.clear()
-    >>> whole.size
-    0
     """
 
     def __init__(self, cache: FrameCache) -> None:

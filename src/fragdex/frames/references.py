@@ -34,10 +34,6 @@ class References:
     that nothing of a frame is kept (AV1 bitstream, 7.20). VP9: the same, where the frame after it
     is error resilient or a key frame: any other takes probabilities and motion from the frame
     decoded before it, which may be referred to by nothing (VP9 bitstream, 6.1.2, 6.4.22).
-
-    >>> samples = [bytes.fromhex("00000002 6588"), bytes.fromhex("00000002 0188")]
-    >>> References(samples, "avc1", 4).may_be_skipped(1)
-    True
     """
 
     def __init__(self, data: Sequence[bytes | None], format: str, length_size: int | None) -> None:

@@ -59,10 +59,6 @@ def write(
     Raises:
         BuildError: there are no movie fragments, or no initialization segment.
         InexactIndex: times of fragments are not known.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> write(Index(FileInfo(), How("boxes", True), ()))[:38]
-    b"<?xml version='1.0' encoding='utf-8'?>"
     """
     at = uri_of(index, uri)
     total = Fraction(0)
@@ -107,14 +103,6 @@ def index_range(period: Period, pieces: Subsegments, track: Track, source: Any) 
 
     Args:
         source: bytes or an open `Source`.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> data = movie(3, sidx=True)
-    >>> period = fragdex.index(data).periods[0]
-    >>> place = index_range(period, subsegments(period), period.tracks[0], data)
-    >>> data[place.start + 4 : place.start + 8]
-    b'sidx'
     """
     at = max(part.stop for part in period.init) if period.init else 0
     stop = int(pieces.offset[0] + pieces.size[0])
@@ -196,14 +184,7 @@ def _content(kind: str) -> str:
 
 
 def frame_rate(track: Track) -> Fraction | None:
-    """Samples a second on average, as a fraction of small numbers; None where it is not known.
-
-    >>> from fragdex.fragments.table import FragmentTable, SyncTable
-    >>> from fragdex.fragments.track_info import TrackInfo
-    >>> track = Track(TrackInfo.unknown(1), FragmentTable.empty(), SyncTable.empty())
-    >>> frame_rate(track) is None
-    True
-    """
+    """Samples a second on average, as a fraction of small numbers; None where it is not known."""
     count, duration = track.sample_count, int(track.fragments.duration.sum())
     if not count or duration <= 0:
         return None

@@ -61,11 +61,6 @@ def playback_findings(index: Index) -> tuple[Finding, ...]:
     Of an index taken from a sidx or mfra nothing is known: make it with `exact=True`.
 
     Returns: findings, one a track and reason; empty where nothing is known to be in the way.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> playback_findings(fragdex.index(movie()))
-    ()
     """
     findings = Findings()
     for flag, code, message in (
@@ -113,10 +108,6 @@ def write(
         BuildError: there are no movie fragments, or no initialization segment.
         InexactIndex: times of fragments are not known.
         ValueError: there is no such playlist.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> write(Index(FileInfo("a.mp4"), How("boxes", True), ())).decode().splitlines()[-1]
-    '#EXT-X-ENDLIST'
     """
     if playlist == "iframes":
         return write_iframes(index, uri=uri, track=track, init_uri=init_uri)
@@ -159,10 +150,6 @@ def write_iframes(
         NoSyncSample: no fragment begins with a sync sample.
         BuildError: there are no movie fragments.
         InexactIndex: samples are not known.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> write_iframes(Index(FileInfo(), How("boxes", True), ())).split()[3]
-    b'#EXT-X-MEDIA-SEQUENCE:0'
     """
     groups = []
     for period in index.periods:
@@ -195,12 +182,6 @@ def write_master(
         segment_duration: as in the media playlist; the peak bandwidth is that of its segments.
 
     Raises: as `write`.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> write_master(Index(FileInfo(), How("boxes", True), ()))
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.BuildError: the index has no period
     """
     governing = period_of(index, period)
     chosen = reference_track(governing, track)
@@ -246,13 +227,7 @@ def _picture_rate(track: Track, segments: Sequence[Range]) -> Fraction | None:
 
 
 def has_iframes(index: Index, track: int | None = None) -> bool:
-    """Whether an I-frame playlist can be written: pictures, and a fragment that begins with one.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> has_iframes(fragdex.index(movie()))
-    True
-    """
+    """Whether an I-frame playlist can be written: pictures, and a fragment that begins with one."""
     chosen = [reference_track(period, track) for period in index.periods]
     return all(t.kind == "video" and t.has_samples for t in chosen) and any(
         (t.fragments.first_sync == 0).any() for t in chosen
@@ -260,12 +235,7 @@ def has_iframes(index: Index, track: int | None = None) -> bool:
 
 
 def uri_of(index: Index, uri: str | None) -> str:
-    """The address of the file in a playlist: as given, its URL, or the last part of its path.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> uri_of(Index(FileInfo("/films/a film.mp4"), How("boxes", True), ()), None)
-    'a%20film.mp4'
-    """
+    """The address of the file in a playlist: as given, its URL, or the last part of its path."""
     if uri is not None:
         return address(uri)
     name = index.file.name
@@ -333,10 +303,6 @@ class TrackPlaylist:
         index: of that file: one period, whose first video or audio track it is.
         uri: address of its media playlist.
         name: what people choose it by; no other of its kind has the same.
-
-    >>> from fragdex.seeking.model import How, FileInfo
-    >>> TrackPlaylist(Index(FileInfo(), How("boxes", True), ()), "a.m3u8", "English").name
-    'English'
     """
 
     index: Index
@@ -361,12 +327,6 @@ def write_renditions(
     Raises:
         BuildError: no track is video or audio, or one has no movie fragments.
         InexactIndex: times of fragments are not known.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> english = TrackPlaylist(fragdex.index(movie(2)), "video.m3u8", "Film")
-    >>> write_renditions([english]).decode().splitlines()[-1]
-    'video.m3u8'
     """
     kinds = {
         kind: [one for one in renditions if one.track.kind == kind] for kind in ("video", "audio")

@@ -512,11 +512,5 @@ def highest_rate(durations: Int64, timescale: int, mean: Fraction) -> Fraction:
 
 
 def spoken(track: Track) -> str | None:
-    """The language of a track as a BCP 47 tag, or None.
-
-    >>> import fragdex
-    >>> from fragdex.testing import movie
-    >>> spoken(fragdex.index(movie()).track(1)) is None
-    True
-    """
+    """The language of a track as a BCP 47 tag, or None."""
     return language_tag(track.info.extended_language or track.info.language)

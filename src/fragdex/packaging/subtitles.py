@@ -76,12 +76,7 @@ def header(blocks: Iterable[str] = ()) -> str:
 
 
 def written(head: str, cues: Iterable[VttCue]) -> bytes:
-    r"""A WebVTT text. Cues of one text that touch are one.
-
-    >>> cues = [VttCue(Fraction(1), Fraction(2), "Hi"), VttCue(Fraction(2), Fraction(5, 2), "Hi")]
-    >>> written("WEBVTT\n\n", cues)
-    b'WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nHi\n\n'
-    """
+    """A WebVTT text. Cues of one text that touch are one."""
     # A title without subtitles does not load what reads and writes them.
     from fragdex.muxing.captions import timing
 
@@ -106,12 +101,7 @@ def _block(times: str, settings: str, text: str) -> str:
 
 
 def sample_bound(sizes: Int64) -> Int64:
-    """Bytes that the cues of each sample need at most, by the samples' sizes.
-
-    >>> import numpy as np
-    >>> sample_bound(np.array([10, 2])).tolist()
-    [114, 74]
-    """
+    """Bytes that the cues of each sample need at most, by the samples' sizes."""
     return _ESCAPED * sizes + TIMING
 
 

@@ -73,24 +73,13 @@ class SliceMade:
 
     @classmethod
     def of_json(cls, plain: Mapping[str, Any]) -> SliceMade:
-        """The same again from plain values; what an older version told besides is left out.
-
-        >>> made = SliceMade("0.mp4", 0, 60, {"replay": 0.0}, {"": "7a", "a.css": None}, Notes())
-        >>> SliceMade.of_json(made.as_json()) == made
-        True
-        """
+        """The same again from plain values; what an older version told besides is left out."""
         known = {field.name: plain[field.name] for field in fields(cls) if field.name in plain}
         return cls(**{**known, "notes": Notes.of_json(plain["notes"])})
 
 
 def view_as_json(view: PageView) -> dict[str, Any]:
-    """A view as plain values.
-
-    >>> import json
-    >>> view = PageView(64, 36, Fraction(25), crop=(0, 0, 64, 32), page_fps=Fraction(50))
-    >>> view_of_json(json.loads(json.dumps(view_as_json(view)))) == view
-    True
-    """
+    """A view as plain values."""
     return {
         name: str(value) if isinstance(value, Fraction) else value
         for name, value in asdict(view).items()

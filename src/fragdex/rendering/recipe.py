@@ -38,13 +38,7 @@ _IMPORT: Final = re.compile(
 
 
 def recipe(view: PageView, frames: range, spec: RenderSpec, browser_version: str) -> bytes:
-    """SHA-256 of all that decides these frames of any page, or the still that is wanted of it.
-
-    >>> from fractions import Fraction
-    >>> one, two = PageView(640, 360, Fraction(30)), PageView(640, 360, Fraction(60))
-    >>> recipe(one, range(60), RenderSpec(), "1.0") == recipe(two, range(60), RenderSpec(), "1.0")
-    False
-    """
+    """SHA-256 of all that decides these frames of any page, or the still that is wanted of it."""
     if spec.still is None:
         what = {"first": frames.start, "stop": frames.stop, "encoder": version(spec.film)}
     else:

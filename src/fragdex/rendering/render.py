@@ -271,16 +271,6 @@ class SliceScheduler:
         slices: the frames of each, in order.
         at_once: whether all may begin at once, whatever there is to do.
         clock: seconds.
-
-    >>> scheduler = SliceScheduler(
-    ...     [range(0, 300), range(300, 600)], at_once=False, clock=iter([0, 1, 2]).__next__
-    ... )
-    >>> scheduler.report(range(0, 300), 1)
-    >>> scheduler.may_begin(1)
-    False
-    >>> scheduler.report(range(0, 300), 31)  # 30 frames a second
-    >>> scheduler.may_begin(1)
-    True
     """
 
     def __init__(

@@ -123,12 +123,7 @@ class Site(ABC):
 
 
 class Page(Site):
-    """A site of one page and nothing else.
-
-    >>> site = Page("<h1>Hello</h1>")
-    >>> site.read("").media_type, site.read("other.css")
-    ('text/html; charset=utf-8', None)
-    """
+    """A site of one page and nothing else."""
 
     def __init__(self, html: str) -> None:
         self._data = html.encode("utf-8", "replace")

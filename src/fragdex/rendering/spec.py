@@ -222,12 +222,7 @@ class RenderSpec:
         return range(first, stop)
 
     def view(self, facts: PageFacts | None = None) -> PageView:
-        """How the page is seen, by what it says of itself where that is known.
-
-        >>> from fractions import Fraction
-        >>> RenderSpec(63, 32).view().width, RenderSpec(63, 32, scale=2).view().width
-        (64, 63)
-        """
+        """How the page is seen, by what it says of itself where that is known."""
         width = self.width or (facts.width if facts else None) or DEFAULT_WIDTH
         height = self.height or (facts.height if facts else None) or DEFAULT_HEIGHT
         width, height = (self._side(side) for side in (width, height))

@@ -409,12 +409,7 @@ class ReadBatch:
         return [future.result() for future in futures]
 
     def begin(self) -> int:
-        """Wait until one more request may be made; returns the width at that moment.
-
-        >>> batch = ReadBatch(1)
-        >>> batch.begin()
-        1
-        """
+        """Wait until one more request may be made; returns the width at that moment."""
         with self._changed:
             while self._active >= self.width and not self.cancelled:
                 self._changed.wait()
@@ -423,12 +418,7 @@ class ReadBatch:
             return self.width
 
     def end(self, width: int, *, refused: bool = False) -> bool:
-        """Say that a request is over that began at a width; whether that may be why it failed.
-
-        >>> batch = ReadBatch(8)
-        >>> batch.end(batch.begin(), refused=True), batch.width
-        (True, 4)
-        """
+        """Say that a request is over that began at a width; whether that may be why it failed."""
         with self._changed:
             self._active -= 1
             if refused:
@@ -438,27 +428,18 @@ class ReadBatch:
         return refused and width > 1
 
     def pause(self, seconds: float) -> None:
-        """Wait so long, or until the batch is cancelled.
-
-        >>> ReadBatch(1).pause(0)
-        """
+        """Wait so long, or until the batch is cancelled."""
         with self._changed:
             self._changed.wait_for(lambda: self.cancelled, seconds)
             self.check()
 
     def check(self) -> None:
-        """Raise Cancelled where the batch is over.
-
-        >>> ReadBatch(1).check()
-        """
+        """Raise Cancelled where the batch is over."""
         if self.cancelled:
             raise Cancelled
 
     def cancel(self) -> None:
-        """End whatever is under way or waits.
-
-        >>> ReadBatch(1).cancel()
-        """
+        """End whatever is under way or waits."""
         with self._changed:
             self.cancelled = True
             self._changed.notify_all()

@@ -40,10 +40,7 @@ _KINDS = (
 
 
 def give_back(view: memoryview) -> None:
-    """Let the system take back the pages of a mapped file; they come again when they are read.
-
-    >>> give_back(memoryview(b"not mapped: nothing happens"))
-    """
+    """Let the system take back the pages of a mapped file; they come again when they are read."""
     if isinstance(view.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         view.obj.madvise(mmap.MADV_DONTNEED)
 
@@ -386,13 +383,6 @@ class FileObjectSource(Source):
 
     Its first byte is byte 0, wherever it stands now. It is left open, and at close where it stood.
     Raises SourceError for text files and for what cannot seek.
-
-    >>> file = io.BytesIO(b"abcdef")
-    >>> with FileObjectSource(file) as source:
-    ...     source.read(ByteRange(2, 4))
-    b'cd'
-    >>> file.tell()
-    0
     """
 
     def __init__(
@@ -508,12 +498,6 @@ def write_file(
     Raises:
         OSError: as the system gives it, such as a full disk or a missing directory; it names the
             path as it was given.
-
-    >>> import tempfile, pathlib
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = pathlib.Path(directory, "a")
-    ...     write_file(path, [b"one", b"two"]), path.read_bytes()
-    (6, b'onetwo')
     """
     # Where it is not a link it stays as it was given: the folders above may be closed to this user.
     target = os.path.realpath(path) if os.path.islink(path) else os.fspath(path)

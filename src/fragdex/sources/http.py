@@ -218,11 +218,6 @@ class HTTPSource(Source):
     short and slow answers are tried again `retries` times for each read, resuming where they broke
     off: then SourceUnavailable. SourceNotFound for 404 and 410; SourceError for what no second try
     would repair.
-
-    >>> from fragdex.testing import RangeServer
-    >>> with RangeServer(b"abcdef") as server, HTTPSource(server.url) as source:
-    ...     source.read(ByteRange(2, 4)), source.size, source.requests
-    (b'cd', 6, 1)
     """
 
     def __init__(

@@ -26,14 +26,7 @@ if TYPE_CHECKING:
 
 
 class AsSource(Protocol):
-    """What can be read like a source: a view.
-
-    >>> class Named:
-    ...     def as_source(self):
-    ...         return BytesSource(b"abc")
-    >>> open_source(Named()).size
-    3
-    """
+    """What can be read like a source: a view."""
 
     def as_source(self) -> Source:
         """The source of its bytes."""

@@ -164,10 +164,6 @@ def marked(transcript: Transcript) -> list[Word]:
     """Words for captions that can only show text: who speaks stands where another one begins.
 
     By name, or as a dash.
-
-    >>> words = Word("Yes?", 0, 9, speaker="S1"), Word("No.", 10, 20, speaker="S2")
-    >>> [word.text for word in marked(Transcript(words, names={"S2": "Ada"}))]
-    ['- Yes?', 'Ada: No.']
     """
     if len(transcript.speakers) < 2 and not transcript.names:
         return list(transcript.words)

@@ -221,12 +221,7 @@ def utterances(read: ReadFrames, low: int, high: int, quiet: float) -> list[tupl
 
 
 def joined(spans: Sequence[Utterance], most: int) -> list[Utterance]:
-    """Neighbouring utterances together, up to so many frames: for engines that hear in windows.
-
-    >>> near = [Utterance(0, 100, 0, 120), Utterance(150, 200, 120, 400)]
-    >>> joined([*near, Utterance(900, 950, 400, 1000)], 300)[0]
-    Utterance(start=0, stop=200, begin=0, end=400)
-    """
+    """Neighbouring utterances together, up to so many frames: for engines that hear in windows."""
     utterances: list[Utterance] = []
     for span in spans:
         if utterances and span.stop - utterances[-1].start <= most:

@@ -249,10 +249,6 @@ def grouped(vectors: Floats, weights: npt.NDArray[np.float64], *, parted: Flags)
         vectors: how each sounds, shape (n, 256).
         weights: shape (n,).
         parted: which two are known to be two voices, shape (n, n).
-
-    >>> vectors = np.array([[1, 0], [0.9, 0.4], [0, 1]])
-    >>> grouped(vectors, np.ones(3), parted=np.zeros((3, 3), bool))
-    [[0, 1], [2]]
     """
     groups: list[list[int]] = [[n] for n in range(len(vectors))]
     sums, parted = vectors * weights[:, None], parted | np.eye(len(vectors), dtype=bool)

@@ -254,14 +254,7 @@ def _long_enough(words: Sequence[Word], first: int) -> list[Word]:
 
 
 def without_loops(words: Sequence[Word]) -> list[Word]:
-    """Words without those that a model says again and again: of doubted ones the first round stays.
-
-    >>> words = [
-    ...     Word(text, 0, 1, doubted=True) for text in "the old man the old man the end".split()
-    ... ]
-    >>> " ".join(word.text for word in without_loops(words))
-    'the old man the end'
-    """
+    """Without words that a model says again and again: of doubted ones the first round stays."""
     kept: list[Word] = []
     for word in words:
         kept.append(word)

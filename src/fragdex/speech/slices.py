@@ -219,11 +219,6 @@ def _one_channel(sound: Ints) -> Ints:
         sound: int16, shape (samples, 2): whole seconds that begin at multiples of a second.
 
     Returns: int16, shape (samples,).
-
-    >>> import numpy as np
-    >>> left = np.full(SAMPLE_RATE, 100, np.int16)
-    >>> [int(_one_channel(np.stack([left, right], 1))[0]) for right in (left, -left, 0 * left)]
-    [100, 100, 50]
     """
     pairs = sound.reshape(-1, SAMPLE_RATE, 2).astype(np.float32)
     mid, side = pairs.mean(axis=2), (pairs[..., 0] - pairs[..., 1]) / 2

@@ -40,10 +40,6 @@ def with_speakers(words: Sequence[Word], turns: Sequence[Turn]) -> list[Word]:
 
     Args:
         turns: as `numbered` gives them.
-
-    >>> words = Word("Yes?", 0, 400), Word("No.", 500, 900)
-    >>> [word.speaker for word in with_speakers(words, [Turn(0, 440, 0), Turn(450, 950, 1)])]
-    ['S1', 'S2']
     """
     return [
         word if voice is None else word._replace(speaker=f"S{voice + 1}")

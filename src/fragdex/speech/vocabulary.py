@@ -160,15 +160,7 @@ def preferred(
 
 
 def agreed(alone: Sequence[Word], hinted: Sequence[Word], vocabulary: Sequence[str]) -> list[Word]:
-    """What an engine hears alone, with entries where it hears them by hints and nearly so alone.
-
-    >>> def words(text):
-    ...     return [Word(word, 0, 1) for word in text.split()]
-    >>> hinted = words("Kubernetes is new, said Ada Lovelace.")
-    >>> both = agreed(words("Cooper Netties is new."), hinted, ["Kubernetes", "Ada Lovelace"])
-    >>> " ".join(word.text for word in both)
-    'Kubernetes is new.'
-    """
+    """What an engine hears alone, with entries where it hears them by hints and nearly so alone."""
     entries = {_bare([entry]) for entry in vocabulary}
     bare = [[_bare([word.text]) for word in words] for words in (alone, hinted)]
     matcher = SequenceMatcher(None, bare[0], bare[1], autojunk=False)

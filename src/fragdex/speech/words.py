@@ -140,22 +140,12 @@ class Transcript:
 
     @property
     def doubted(self) -> tuple[SpanNote, ...]:
-        """Spans in which words are doubted, in order of time.
-
-        >>> words = Word("a", 0, 90, doubted=True), Word("b", 200, 300, doubted=True)
-        >>> Transcript(words, language="en").doubted[0][:2]
-        (0, 300)
-        """
+        """Spans in which words are doubted, in order of time."""
         return self._spans([word.doubted for word in self.words], self._doubt)
 
     @property
     def unattributed(self) -> tuple[SpanNote, ...]:
-        """Spans whose words have no speaker though somebody has asked, in order of time.
-
-        >>> words = Word("a", 0, 90, speaker="S1"), Word("b", 100, 300), Word("c", 400, 900)
-        >>> Transcript(words, attributed=True).unattributed[0][:2], Transcript(words).unattributed
-        ((100, 900), ())
-        """
+        """Spans whose words have no speaker though somebody has asked, in order of time."""
         nobodys = [self.attributed and word.speaker is None for word in self.words]
         return self._spans(nobodys, "no voice was found here")
 
@@ -202,10 +192,6 @@ def capitalized(words: Sequence[Word]) -> list[Word]:
 
     An engine hears some seconds at once and ends them with a full stop; what it hears next may
     begin in the middle of one.
-
-    >>> words = Word("Fine.", 0, 400), Word("the", 500, 600), Word("iPad", 700, 900)
-    >>> [word.text for word in capitalized(words)]
-    ['Fine.', 'The', 'iPad']
     """
     result = list(words[:1])
     for before, word in pairwise(words):

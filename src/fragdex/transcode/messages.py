@@ -138,15 +138,11 @@ _LASTING_METADATA: Final = (1, 2)
 
 
 def messages_of(codec: str, sample: bytes, length_size: int = 4) -> Messages:
-    r"""What a sample has in addition to its base picture.
+    """What a sample has in addition to its base picture.
 
     Args:
         codec: `avc`, `hevc` or `av1`; of others nothing is known to stand in samples.
         length_size: bytes of the length in front of each NAL unit.
-
-    >>> said = messages_of("avc", b"\0\0\0\6\x06\5\0\0\0\x80")  # user data, a buffering period
-    >>> said.before, said.of_coding
-    ((b'\x06\x05\x00\x80',), ('SEI buffering_period',))
     """
     if codec == "av1":
         return _of_obus(sample)

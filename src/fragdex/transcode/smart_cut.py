@@ -82,20 +82,6 @@ def plan(samples: SampleTable, low: int, high: int, begins: Any) -> CutPlan:
         samples: in decode order, from a sync sample on.
         low, high: composition times of the span; high is exclusive.
         begins: whether what is copied may begin at a sample, by its number.
-
-    >>> samples = SampleTable.of(
-    ...     {
-    ...         "offset": [0] * 6,
-    ...         "size": [1] * 6,
-    ...         "dts": range(6),
-    ...         "cts": [0, 1, 2, 3, 5, 4],
-    ...         "duration": [1] * 6,
-    ...         "sync": [True, False, True, False, False, False],
-    ...     }
-    ... )
-    >>> made = plan(samples, 1, 5, lambda number: True)
-    >>> made.head.tolist(), made.copied.tolist(), made.tail.tolist()
-    ([1], [2, 3], [5])
     """
     cts, count = samples.cts, len(samples)
     order = np.argsort(cts, kind="stable")

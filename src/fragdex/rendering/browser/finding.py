@@ -192,8 +192,6 @@ def need_supported(version: str) -> None:
 
     Raises:
         EngineUnavailable: it is older than `OLDEST`.
-
-    >>> need_supported("HeadlessChrome/156.0.8078.108")
     """
     match = _VERSION.search(version)
     if match is not None and int(match[1]) < OLDEST:

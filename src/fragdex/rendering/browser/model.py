@@ -247,12 +247,7 @@ class Notes:
             self.block(one.url, one.reason)
 
     def as_json(self) -> dict[str, list[Any]]:
-        """As plain values.
-
-        >>> notes = Notes(blocked=[BlockedRequest("https://example.org/", "no network")])
-        >>> Notes.of_json(notes.as_json()) == notes
-        True
-        """
+        """As plain values."""
         return asdict(self)
 
     @classmethod

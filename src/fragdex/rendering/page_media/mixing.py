@@ -44,10 +44,6 @@ class Stretched:
         read: samples of the source; may be requested in any order, is requested forwards.
         start: the sample of the source that is heard first.
         rate: samples of the source a sample.
-
-    >>> silent = Stretched(lambda start, stop: np.zeros((stop - start, 2), np.float32), 0, 2.0)
-    >>> silent.next(1000).shape
-    (1000, 2)
     """
 
     def __init__(self, read: Read, start: int, rate: float) -> None:
@@ -105,10 +101,6 @@ class Resampled:
     """Sound whose pitch moves with its speed, as a record's.
 
     Args: as of `Stretched`.
-
-    >>> ramp = Resampled(lambda a, b: np.arange(a, b, dtype=np.float32)[:, None] * [1, 1], 100, 0.5)
-    >>> ramp.next(3)[:, 0].round(2).tolist()
-    [100.0, 100.5, 101.0]
     """
 
     def __init__(self, read: Read, start: int, rate: float) -> None:
@@ -404,12 +396,6 @@ class Limiter:
     Each window of 5 ms has a gain at which it would be within full scale. At the border of two
     windows the lesser of both holds, and in between it goes in a straight line: so no sample
     passes full scale, and nothing jumps. The last window waits until the next one is known.
-
-    >>> loud = np.full((480, 2), 2.0, np.float32)
-    >>> limiter = Limiter()
-    >>> whole = np.concatenate([*limiter.take(loud), *limiter.rest()])
-    >>> whole.shape, float(abs(whole).max())
-    ((480, 2), 1.0)
     """
 
     def __init__(self) -> None:

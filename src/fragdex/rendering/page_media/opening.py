@@ -28,15 +28,7 @@ _PIECE: Final = 8 << 20
 
 
 class OutsideSource(Source):
-    """A file beyond the site, read by ranges.
-
-    >>> from fragdex.rendering.site import Answer
-    >>> class Digits:
-    ...     def fetch(self, url, headers):
-    ...         return Answer(206, {"content-range": "bytes 2-4/10"}, b"234")
-    >>> OutsideSource(Digits(), "https://example.org/a.mp4").read(ByteRange(2, 5))
-    b'234'
-    """
+    """A file beyond the site, read by ranges."""
 
     def __init__(self, outside: Outside, url: str) -> None:
         super().__init__(url, size=None, remote=True)
@@ -118,10 +110,6 @@ class Opener:
         outside: for everything else, files of this service among it.
         kept: where else bytes stand that strips name: name → what opens their file, first byte,
             size.
-
-    >>> from fragdex.rendering.site import Page
-    >>> Opener(Page("<h1>"))("data:,film").size
-    4
     """
 
     def __init__(

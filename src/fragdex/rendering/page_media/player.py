@@ -64,13 +64,6 @@ class Answers:
 
     Args:
         opener: opens what the page plays.
-
-    >>> from fragdex.rendering.site import Page
-    >>> answers = Answers(Opener(Page("<h1>")))
-    >>> answers.answer("http://site.localhost/facts", b'{"url": "data:,nothing"}').status
-    404
-    >>> list(answers.refused)
-    ['data:,nothing: this is not a media file that can be read']
     """
 
     def __init__(self, opener: Opener) -> None:
@@ -265,11 +258,6 @@ class Player:
         fps: of the render.
         opener: opens what the page plays.
         seconds: how long a page's own graphs (WebAudio) may play at most.
-
-    >>> from fragdex.rendering.site import Page
-    >>> player = Player(Fraction(30), Opener(Page("<h1>")))
-    >>> len(player.scripts()), player.settled(), player.longest_ms(), player.sound(0, 30)
-    (6, True, None, [])
     """
 
     def __init__(self, fps: Fraction, opener: Opener, seconds: float = MOST_SECONDS) -> None:

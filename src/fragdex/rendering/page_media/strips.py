@@ -32,10 +32,6 @@ class SoundStrip:
         kind: `media`, decoded from the source; `samples`: float32, 48 kHz, two channels,
             interleaved, little-endian, from `media_start` on.
         voice: what a slice's strip has in common with the one that continues in the next slice.
-
-    >>> strip = SoundStrip("http://site.localhost/a.mp3", 0.5, 2.0)
-    >>> strip.within(1.0, 5.0).media_start, SoundStrip.of_json(strip.as_json()) == strip
-    (0.5, True)
     """
 
     source: str
@@ -74,10 +70,6 @@ def joined(slices: Iterable[Sequence[SoundStrip]]) -> list[SoundStrip]:
 
     A sound that continues over a border becomes one strip again, so that nothing is decoded twice
     and nothing clicks.
-
-    >>> whole = SoundStrip("a.mp3", 0.0, 4.0, voice="1")
-    >>> joined([[whole.within(0, 2)], [whole.within(2, 4)]]) == [whole]
-    True
     """
     joined_strips: list[SoundStrip] = []
     open_until: dict[tuple[str, str], int] = {}
@@ -110,16 +102,7 @@ _IN_MEMORY: Final = 8 << 20
 
 
 class Takes:
-    """Sound that was rendered from frame to frame.
-
-    >>> takes = Takes()
-    >>> takes.add(0, 48_000, bytes(8) * 4)
-    >>> takes.add(0, 48_004, bytes(8) * 4)
-    >>> [strip] = takes.strips(0.0)
-    >>> strip.start, round(strip.stop * 48_000), len(takes.data(strip.source))
-    (1.0, 48008, 64)
-    >>> takes.clear()
-    """
+    """Sound that was rendered from frame to frame."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[int, int, IO[bytes]]] = []
