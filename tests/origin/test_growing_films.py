@@ -265,6 +265,41 @@ def test_who_opened_a_file_earlier_takes_nothing_away_that_came_later(tmp_path):
         assert package[f"{one.name}.m3u8"].read() == latest[f"{one.name}.m3u8"].read()
 
 
+@pytest.mark.parametrize("again", [5, 6], ids=["the same moov", "another moov"])
+def test_a_recorder_that_begins_again_costs_what_it_writes(tmp_path, again):
+    parts = [movie(20, tracks=2, samples=5, fps=5), movie(30, tracks=2, samples=again, fps=again)]
+    whole, path = b"".join(parts), tmp_path / "live.mp4"
+    titles = Titles(tmp_path, segment_duration=1, growing=FOR_EVER)
+    moofs = [int(at) for at in fragdex.index(whole, exact=True).tracks[0].fragments.moof_offset]
+    seen = {}
+    for size in [*moofs[10:30:3], len(parts[0]), len(parts[0]) + 100, *moofs[-30::5], len(whole)]:
+        if path.exists() and size <= path.stat().st_size:
+            continue
+        append(path, whole[path.stat().st_size if path.exists() else 0 : size])
+        film = titles.open(("live.mp4",))
+        assert film.live is not None
+        package = film.package
+        now = {name: package[name] for name in package if name.endswith((".m4s", "init.mp4"))}
+        now = {name: (view.read(), view.etag) for name, view in now.items()}
+        assert seen.items() <= now.items()
+        seen = now
+    assert len(package.title.periods) == 2
+    quiet(path)
+    ended = titles.open(("live.mp4",)).package
+    assert ended.title.growth.ended
+    assert seen.items() <= {name: (ended[name].read(), ended[name].etag) for name in seen}.items()
+
+
+def test_a_film_that_is_opened_before_its_first_fragment_costs_what_is_written(tmp_path):
+    whole, path = movie(20, samples=5, fps=5), tmp_path / "live.mp4"
+    titles = Titles(tmp_path, segment_duration=1, growing=FOR_EVER)
+    moofs = [int(at) for at in fragdex.index(whole, exact=True).track(1).fragments.moof_offset]
+    for size in (moofs[0], moofs[1], len(whole)):
+        append(path, whole[path.stat().st_size if path.exists() else 0 : size])
+        film = titles.open(("live.mp4",))
+    assert film.live is not None
+
+
 def test_another_film_of_the_same_name_gives_none_of_its_bytes(tmp_path):
     whole = movie(30, samples=5, fps=5)
     film = tmp_path / "live.mp4"

@@ -14,6 +14,7 @@ import fragdex
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.packaging import growing
 from fragdex.packaging.continued import Continued
+from fragdex.packaging.periods import Periods
 from fragdex.sources import open_source
 from fragdex.testing import movie
 from muxing.test_growing import grown
@@ -73,8 +74,12 @@ def windows(surplus, at_once):
         yield
 
 
-def steps(path, whole, sizes, **options):
-    """At each size the package of the whole and that of windows; none where one has to be whole."""
+def steps(path, whole, sizes, always=False, **options):
+    """At each size the package of the whole and that of windows; none where one has to be whole.
+
+    Args:
+        always: whether none has to.
+    """
     title, index = None, None
     path.write_bytes(b"")
     for size in sizes:
@@ -93,10 +98,12 @@ def steps(path, whole, sizes, **options):
             whole_of = lambda _, index=index: index  # noqa: E731
             try:
                 if title is None:
-                    title = growing.begun([index], [source], whole_of, **about)
+                    title = growing.GrowingTitle([index], [source], whole_of, **about)
                 else:
                     title.grow([source], whole_of)
             except growing.Irregular:
+                if always:
+                    raise
                 return
             yield source, true, title.package
 
@@ -116,19 +123,56 @@ def test_windows_give_what_the_whole_gives(whole, seconds, surplus, at_once, dat
         path = Path(folder, "live.mp4")
         every = steps(path, whole, sorted({*sizes, len(whole)}), segment_duration=seconds)
         for source, true, made in every:
-            expected, found = media(true), media(made)
-            assert [*found] == [*expected]
-            for name, view in expected.items():
-                assert (found[name].etag, found[name].size) == (view.etag, view.size)
-                assert found[name].read(source=source) == view.read(source=source)
-            for one, other in zip(lists(true), lists(made), strict=True):
-                assert (one.read(), one.etag) == (other.read(), other.etag)
-            for one in true.title.renditions:
-                name = f"{one.name}.m3u8"
-                assert made.progress(name) == true.progress(name)
-                hinted = f"{one.name}/part-{one.part_count}.m4s"
-                assert made.is_next_part(hinted) == true.is_next_part(hinted)
-            assert timelines(made) == timelines(true)
+            assert_same(source, true, made)
+
+
+def assert_same(source, true, made):
+    """Two packages are equal, segment by segment, list by list and tag by tag."""
+    expected, found = media(true), media(made)
+    assert [*found] == [*expected]
+    for name, view in expected.items():
+        assert (found[name].etag, found[name].size) == (view.etag, view.size)
+        assert found[name].read(source=source) == view.read(source=source)
+    for one, other in zip(lists(true), lists(made), strict=True):
+        assert (one.read(), one.etag) == (other.read(), other.etag)
+    for one in true.title.renditions:
+        name = f"{one.name}.m3u8"
+        assert made.progress(name) == true.progress(name)
+    for one in true.title.periods[-1].renditions:
+        hinted = f"{one.name}/part-{one.part_count}.m4s"
+        assert made.is_next_part(hinted) == true.is_next_part(hinted)
+    assert timelines(made) == timelines(true)
+    assert made.findings == true.findings
+
+
+def periods(tracks):
+    """Recordings of a recorder that begins again, each time with a moov."""
+    part = st.builds(
+        movie,
+        st.integers(0, 12) | st.integers(12, 30),
+        tracks=st.just(tracks),
+        samples=st.integers(1, 4),
+        fps=st.integers(1, 4),
+        reordered=st.booleans(),
+    )
+    return st.lists(part, min_size=2, max_size=5).map(b"".join)
+
+
+@given(
+    st.integers(1, 2).flatmap(periods),
+    st.sampled_from([None, 1, 3]),
+    st.integers(1, 5),
+    st.integers(5, 30),
+    st.data(),
+)
+def test_the_last_of_several_periods_grows(whole, seconds, surplus, at_once, data):
+    begins = [part.stop for one in fragdex.index(whole, exact=True).periods for part in one.init]
+    sizes = data.draw(st.lists(st.sampled_from([*places(whole), *begins]), max_size=5))
+    with TemporaryDirectory() as folder, windows(surplus, at_once):
+        path = Path(folder, "live.mp4")
+        options = {"segment_duration": seconds, "always": True}
+        for source, true, made in steps(path, whole, sorted({*sizes, len(whole)}), **options):
+            assert_same(source, true, made)
 
 
 def timelines(package):
@@ -154,13 +198,17 @@ def test_a_recording_of_any_length_is_kept(tmp_path, tracks):
 
 
 def cost_of_an_append(path, whole, sizes):
-    """Calls, bytes that are read and samples at hand when a fragment comes, with its lists."""
+    """Calls, bytes that are read and samples at hand when a fragment comes, with its lists.
+
+    Args:
+        sizes: of the file when it is opened, and then.
+    """
     *before, last = sizes
     path.write_bytes(whole[: before[-1]])
     options = {"segment_duration": 1, "began": None}
     with open_source(path) as source:
         index = fragdex.index(source, exact=True)
-        title = growing.begun([index], [source], lambda _: index, **options)
+        title = growing.GrowingTitle([index], [source], lambda _: index, **options)
     with path.open("ab") as file:
         file.write(whole[before[-1] : last])
     calls = 0
@@ -190,6 +238,37 @@ def test_an_append_costs_what_has_come(tmp_path):
     long = cost_of_an_append(path, whole, sizes[:401])
     for early, late in zip(short, long, strict=True):
         assert late <= 1.5 * early
+
+
+@pytest.mark.parametrize("seconds", [1, 2, 5, 60])
+def test_an_append_costs_nothing_for_the_periods_before(tmp_path, seconds):
+    """However long the last one is, from its first fragment on."""
+    path, part = tmp_path / "live.mp4", movie(61, samples=5, fps=5, tracks=2)
+    last = places(part)
+    costs = []
+    for count in (60, 400):
+        before = movie(count, samples=5, fps=5, tracks=2)
+        both_ = [len(before) + at for at in last[seconds : seconds + 2]]
+        costs.append(cost_of_an_append(path, before + part, both_))
+    for early, late in zip(*costs, strict=True):
+        assert late <= 1.1 * early
+
+
+def test_what_is_over_is_packaged_once(tmp_path):
+    """When the moov comes that ends a period, and not with what comes afterwards."""
+    parts = [movie(20, samples=5, fps=5 + number) for number in range(4)]
+    whole, packaged = b"".join(parts), []
+    original = Periods.then
+
+    def then(self, indexes, media, numbers, asked, over=False):
+        packaged.extend(numbers if over else ())
+        return original(self, indexes, media, numbers, asked, over)
+
+    with mock.patch.object(Periods, "then", then):
+        *_, (_, _, made) = steps(tmp_path / "live.mp4", whole, places(whole), always=True)
+    assert len(made.title.periods) == 4
+    # `package` has all of them as one
+    assert packaged == [0, 1, 2]
 
 
 @given(RECORDINGS | MOVIES, st.sampled_from([None, 1, 3]), st.data())

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from fragdex.errors import BuildError, NoSyncSample, SourceChanged
-from fragdex.packaging.growing import GrowingTitle, Irregular, begun
+from fragdex.packaging.growing import GrowingTitle, Irregular
 from fragdex.packaging.package import Package
 from fragdex.seeking.model import Index
 from fragdex.seeking.times import TimeLike
@@ -54,7 +54,9 @@ class LiveFilm:
         """
         live = cls(places, indexes, options)
         try:
-            live.title = begun(indexes, sources, live.whole, segment_duration=length, began=began)
+            live.title = GrowingTitle(
+                indexes, sources, live.whole, segment_duration=length, began=began
+            )
         except (BuildError, NoSyncSample):
             return None
         return live

@@ -7,7 +7,7 @@ those before, and each append makes the last segments alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 from hashlib import md5
@@ -32,8 +32,9 @@ class Kept:
 
     Attributes:
         count: of segments.
-        text: their lines in the media playlist, as UTF-8.
-        missing: segments between them that stand for gaps.
+        text: their lines in the media playlist, and those of the periods before, as UTF-8.
+        missing: segments of the playlist besides them: those that stand for gaps between them, and
+            of the periods before.
         timeline: of them, for manifests.
     """
 
@@ -42,6 +43,13 @@ class Kept:
         self.count = self.missing = 0
         self.text, self.timeline = b"", Timeline()
         self._digests: dict[bytes, Any] = {}
+
+    @classmethod
+    def after(cls, written: Written) -> Kept:
+        """Of a period that follows others, whose lines are written."""
+        one = cls()
+        one.text, one.missing = written.text, written.count
+        return one
 
     def then(self, one: Rendition, first: int, stop: int, text: bytes, missing: int) -> Kept:
         """With segments of a stretch after these.
@@ -96,19 +104,65 @@ class Kept:
 
 
 @record(frozen=True, eq=False)
-class Continued(Rendition):
-    """A rendition whose first segments are kept; its own samples, cuts and parts are of the rest.
+class Shortened(Rendition):
+    """A rendition whose first lines are kept, so that lists are made of its last segments alone.
 
     Attributes:
         kept: the first segments. The last one of them is the first one of the rest, too.
-        rest: a stretch of it.
+        rest: a stretch of it; None: it has no segments.
+    """
+
+    kept: Kept = field(default_factory=Kept)
+    rest: Rendition | None = None
+
+    @classmethod
+    def at(cls, whole: Rendition, first: int, kept: Kept) -> Shortened:
+        """A rendition to which nothing more comes, without the lines before a segment.
+
+        Args:
+            whole: all of it.
+            first: number of the segment, 1 or greater; or how many there are.
+            kept: the lines of those before it.
+        """
+        base = int(whole.cuts[first - 1])
+        media = whole.media.rows(slice(base, len(whole.media)), end=whole.media.end)
+        rest = replace(
+            whole,
+            plan=replace(whole.plan, tracks=(media,)),
+            cuts=whole.cuts[first - 1 :] - base,
+            first_segment=first - 1,
+            first_part=0 if whole.parts is None else whole.parts_in(first - 1).start,
+        )
+        return cls(**_fields(whole), kept=kept, rest=rest)
+
+    @property
+    def stretch(self) -> Rendition:
+        """Its last segments."""
+        assert self.rest is not None
+        return self.rest
+
+    @property
+    def written(self) -> Written:
+        """The lines that are kept."""
+        return Written(self.kept.text, self.kept.count + self.kept.missing)
+
+
+def _fields(one: Rendition) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in Rendition.__dataclass_fields__}
+
+
+@record(frozen=True, eq=False)
+class Continued(Shortened):
+    """A rendition of whose first segments no samples are kept.
+
+    Its own samples, cuts and parts are of the rest.
+
+    Attributes:
         again: gives the stretch that a kept segment is in, by its number.
         rates: pictures a second, and most, of its beginning.
         early: ticks of its first samples that the edit list hides.
     """
 
-    kept: Kept = field(default_factory=Kept)
-    rest: Rendition | None = None
     again: Callable[[int], Rendition] | None = None
     rates: tuple[Fraction | None, Fraction | None] = (None, None)
     early: int = 0
@@ -123,14 +177,7 @@ class Continued(Rendition):
         early: int,
     ) -> Continued:
         """A rendition of kept segments and a stretch that begins with the last one of them."""
-        fields = {name: getattr(rest, name) for name in Rendition.__dataclass_fields__}
-        return cls(**fields, kept=kept, rest=rest, again=again, rates=rates, early=early)
-
-    @property
-    def stretch(self) -> Rendition:
-        """Its last segments."""
-        assert self.rest is not None
-        return self.rest
+        return cls(**_fields(rest), kept=kept, rest=rest, again=again, rates=rates, early=early)
 
     @property
     def made(self) -> Segments:
@@ -146,11 +193,6 @@ class Continued(Rendition):
     def begun(self) -> Segments | None:
         """As of `Rendition`."""
         return self.stretch.begun
-
-    @property
-    def written(self) -> Written:
-        """The lines of the kept segments."""
-        return Written(self.kept.text, self.kept.count + self.kept.missing)
 
     def _joined(self, name: str, rest: Int64) -> Int64:
         return np.concatenate([self.kept.column(name), rest[1:]])

@@ -5,6 +5,9 @@ complete, and end where the files do. When a window has enough segments, the ear
 and lines of `Kept`, and the next window begins later. They are made again, from the indexes, when
 somebody requests them.
 
+Of several periods the last one grows. Those before it are packaged when the moov comes that ends
+them: that costs what the period has, and what comes afterwards costs nothing for them.
+
 Files whose samples need more than that are packaged as a whole, as before: with events, captions,
 encryption, several sample descriptions, or pictures that an edit list hides.
 """
@@ -16,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
+from math import ceil
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -40,20 +44,24 @@ from fragdex.muxing.segmentation import (
     settled,
 )
 from fragdex.muxing.segments import completed, seconds_of
-from fragdex.packaging import playlists
-from fragdex.packaging.continued import Continued, Kept
+from fragdex.packaging import stretches
+from fragdex.packaging.continued import Continued, Kept, Shortened
 from fragdex.packaging.m3u8 import SKIPPED_UNTIL
-from fragdex.packaging.package import Package, package
+from fragdex.packaging.package import Package, package_of
+from fragdex.packaging.periods import Asked, Periods
 from fragdex.packaging.renditions import Rendition
-from fragdex.packaging.titling import PACKAGED, UNIX, Chosen
+from fragdex.packaging.titling import PACKAGED, UNIX, Chosen, Title
 from fragdex.record import record
 from fragdex.seeking.model import Index
+from fragdex.seeking.times import TimeLike
 from fragdex.sources import Source
 
 AT_ONCE: Final = 256
 """Fragments of a window of a file that is there already."""
 _LEAST, SURPLUS = 4, 4
 """Segments that stay in a window, and those beyond them that are kept together."""
+_AT_HAND: Final = SKIPPED_UNTIL + 2
+"""Target durations whose segments stay: of a list that ends two segments early, without others."""
 _AGAIN: Final = 16
 """Stretches that were made again and are remembered."""
 
@@ -89,6 +97,7 @@ class _Growing:
         chosen: its track.
         file: number of its file.
         start: of the rendition of the first window: its name, title and rates.
+        listed: the one of the first period, whose list it is in.
         decided: of its samples in the window.
         context: first sample of the last kept segment, in the window; None: nothing is kept.
         before: as of `media_of`.
@@ -101,6 +110,7 @@ class _Growing:
     chosen: Chosen
     file: int
     start: Rendition
+    listed: Rendition
     decided: Decided = NOTHING
     context: int | None = None
     before: Before | None = None
@@ -116,11 +126,12 @@ class _Growing:
         return int(self.context is not None)
 
 
-class GrowingTitle:
-    """The package of files that grow, with `low_latency`; made by `begun`.
+class _GrowingPeriod:
+    """The last period of files that grow, with those before it; `low_latency`.
 
     Args:
         first: of the first window.
+        periods: that it is of.
         windows: the index of each file, from the last kept segments on.
         length: as of `package`.
 
@@ -129,45 +140,30 @@ class GrowingTitle:
         package: of all that is known.
     """
 
-    def __init__(self, first: Package, windows: Sequence[Index], length: Fraction | None) -> None:
-        title = first.title
+    def __init__(
+        self, first: Package, periods: Periods, windows: Sequence[Index], length: Fraction | None
+    ) -> None:
+        title, listed = periods.titles[-1], periods.listed[-1]
         known = [one for one in title.renditions if one.media.hidden]
-        chosen = [one for kind in PACKAGED for one in first.chosen if one.media.track.kind == kind]
-        is_plain = len(chosen) == len(title.renditions) and len(first.chosen) == len(chosen)
+        chosen = [one for kind in PACKAGED for one in listed if one.media.track.kind == kind]
+        is_plain = len(chosen) == len(title.renditions) and len(listed) == len(chosen)
         promised = title.promised
-        if known or title.later or title.subtitles or promised is None or not is_plain:
+        if known or title.subtitles or promised is None or not is_plain:
             raise Irregular
-        files = [[one is source for source in first.sources].index(True) for one in first.files]
+        sources = periods.sources
+        files = [[one.source is source for source in sources].index(True) for one in chosen]
         self._first, self._length, self._promised = first, length, promised
+        self._number = windows[0].periods[-1].number
         self.windows, self.package = list(windows), first
-        numbers = [files[first.chosen.index(one)] for one in chosen]
-        every = zip(chosen, numbers, title.renditions, strict=True)
+        every = zip(chosen, files, title.renditions, first.title.renditions, strict=True)
         self._tracks = [_Growing(*one) for one in every]
-        lead = reference([one.media for one in first.chosen])
+        lead = reference([one.media for one in listed])
         self._lead = next(one for one in self._tracks if one.chosen.media.track is lead.track)
         self._again: LRUCache[Rendition] = LRUCache(_AGAIN)
         for one in self._tracks:
             plan = one.chosen.plan
             if any(one.chosen.entry_keys) or plan.between.events or plan.between.trafs:
                 raise Irregular
-
-    def grow(self, sources: Sequence[Source], whole: Callable[[int], Index]) -> Package:
-        """The package of files that have grown.
-
-        Args:
-            sources: the files.
-            whole: gives the index of one, by its number.
-
-        Raises:
-            Irregular: what has come cannot be continued with.
-        """
-        grown = []
-        for window, source in zip(self.windows, sources, strict=True):
-            more = continued(window, source)
-            if more is None:
-                raise Irregular
-            grown.append(more)
-        return self.take(grown, sources, whole, SURPLUS)
 
     def take(
         self,
@@ -180,10 +176,12 @@ class GrowingTitle:
 
         Args:
             windows: of each file, from the same fragment on.
-            sources, whole: as of `grow`.
+            sources: the files.
+            whole: gives the index of one, by its number.
             surplus: how many segments are kept together at least.
 
-        Raises: as `grow`.
+        Raises:
+            Irregular: what has come cannot be continued with.
         """
         self.windows = list(windows)
         for window, source in zip(windows, sources, strict=True):
@@ -302,10 +300,9 @@ class GrowingTitle:
         ]
         for one, stop in zip(self._tracks, stops, strict=True):
             self._keep_of(one, stop, starts[one.file], span[one.file])
-        windows = [part_of(*both) for both in zip(self.windows, starts, strict=True)]
-        self.windows = [one for one in windows if one is not None]
-        if len(self.windows) < len(windows):
-            raise Irregular
+        self.windows = _all_there(
+            [part_of(*both) for both in zip(self.windows, starts, strict=True)]
+        )
         self._make()
         for one, former, stop in zip(self._tracks, before, stops, strict=True):
             if not _is_same(former, one.rest, stop - 1):
@@ -337,7 +334,7 @@ class GrowingTitle:
         """The segment after which enough stay for lists that leave out what players have."""
         growth = self._first.title.growth
         assert growth is not None
-        wanted = (SKIPPED_UNTIL + 1) * growth.target * rest.timescale
+        wanted = _AT_HAND * growth.target * rest.timescale
         left = np.cumsum(rest.lasts[::-1])
         stay = max(int(np.searchsorted(left, wanted)) + 1, _LEAST)
         return rest.count - stay
@@ -382,7 +379,11 @@ class GrowingTitle:
                 int(rest.times[stop]),
             )
             one.chunks.append(chunk)
-            text, missing = playlists.kept_lines(rest, self._first.title, one.new, stop)
+            title = self._first.title
+            if title.later and not one.kept.count:
+                before = stretches.first_lines(one.listed, title, len(title.later))
+                one.kept = Kept.after(before)
+            text, missing = stretches.kept_lines(rest, title, one.new, stop)
             one.kept = one.kept.then(rest, one.new, stop, text, missing)
         known = Before.of(media, dropped, first)
         if known is None:
@@ -397,9 +398,10 @@ class GrowingTitle:
 
         def make() -> Rendition:
             chunk = chunks[place]
-            index = part_of(whole(one.file), chunk.span.start, chunk.span.stop)
+            every = _alone(whole(one.file), self._number)
+            index = part_of(every, chunk.span.start, chunk.span.stop)
             if index is None:
-                raise BuildError("the file is not what it was when its first segments were read")
+                raise BuildError(_CHANGED)
             _, media = self._media(one, index, chunk.before)
             return self._stretch(
                 one, media, chunk.cuts, chunk.end, chunk.first_segment, chunk.first_part
@@ -424,18 +426,20 @@ class GrowingTitle:
         assert growth is not None
         stamps = [window.file.mtime_ns or 0 for window in self.windows]
         changed: datetime = UNIX + timedelta(microseconds=max(stamps) // 1000)
-        title = replace(
-            first.title,
-            renditions=tuple(renditions),
-            growth=replace(growth, changed=changed if max(stamps) else growth.changed),
-        )
-        return first.continued(title)
+        title = first.title
+        if title.later:
+            last = replace(title.later[-1], renditions=tuple(renditions))
+            title = replace(title, later=(*title.later[:-1], last))
+        else:
+            title = replace(title, renditions=tuple(renditions))
+        changed = changed if max(stamps) else growth.changed
+        return first.continued(replace(title, growth=replace(growth, changed=changed)))
 
 
 class _Again:
     """Makes stretches of a rendition again; it keeps no window."""
 
-    def __init__(self, title: GrowingTitle, one: _Growing, whole: Callable[[int], Index]) -> None:
+    def __init__(self, title: _GrowingPeriod, one: _Growing, whole: Callable[[int], Index]) -> None:
         self._title, self._one, self._whole = title, one, whole
 
     def __call__(self, number: int) -> Rendition:
@@ -462,49 +466,207 @@ def _refuse_events(window: Index, source: Source) -> None:
         raise Irregular
 
 
-def begun(
-    indexes: Sequence[Index],
-    sources: Sequence[Source],
-    whole: Callable[[int], Index],
-    **options: Any,
-) -> GrowingTitle:
-    """A title of files that grow, and its package.
+class GrowingTitle:
+    """The package of files that grow, with `low_latency`.
 
     Args:
         indexes: of the files.
         sources: the files.
-        whole: as of `GrowingTitle.grow`.
+        whole: gives the index of one with all that is there, by its number.
         options: of `fragdex.package`: `segment_duration` and `began`.
+
+    Attributes:
+        windows: the index of each file, from the last kept segments on.
+        package: of all that is known.
 
     Raises:
         Irregular: they have to be packaged as a whole.
         BuildError, NoSyncSample: as `fragdex.package`, of files that grow.
     """
-    if any(len(index.periods) != 1 or not index.periods[0].tracks for index in indexes):
-        raise Irregular
-    windows = list(_windows(indexes))
-    length = seconds_of(options["segment_duration"])
-    title: GrowingTitle | None = None
-    for number, stops in enumerate(windows):
-        parts = []
-        for index, stop, file in zip(indexes, stops, range(len(indexes)), strict=True):
-            known = None if title is None else title.windows[file]
-            start = _start(index if known is None else known)
-            part = part_of(index, start, stop)
-            if part is None:
-                raise Irregular
-            parts.append(part)
-        if title is None:
+
+    windows: list[Index]
+    package: Package
+    _last: _GrowingPeriod | None
+
+    def __init__(
+        self,
+        indexes: Sequence[Index],
+        sources: Sequence[Source],
+        whole: Callable[[int], Index],
+        *,
+        segment_duration: TimeLike | None,
+        began: datetime | None,
+    ) -> None:
+        self._asked = Asked(
+            seconds_of(segment_duration), growing=True, began=began, low_latency=True
+        )
+        self._over, self._number = Periods(), 0
+        self._shortened: tuple[datetime | None, tuple[Title, ...]] = (None, ())
+        self._last = None
+        self._begin(indexes, sources, whole)
+
+    def grow(self, sources: Sequence[Source], whole: Callable[[int], Index]) -> Package:
+        """The package of files that have grown.
+
+        Args:
+            sources: the files.
+            whole: as of the title.
+
+        Raises:
+            Irregular: what has come cannot be continued with.
+        """
+        windows = []
+        for window, source in zip(self.windows, sources, strict=True):
+            grown = continued(window, source)
+            if grown is None:
+                break
+            windows.append(grown)
+        try:
+            if len(windows) < len(sources):
+                self._begin_again(sources, whole)
+            else:
+                self._take(windows, sources, whole)
+        except (BuildError, NoSyncSample) as error:
+            raise Irregular from error
+        return self.package
+
+    def _begin_again(self, sources: Sequence[Source], whole: Callable[[int], Index]) -> None:
+        """Begin with the last period, where a moov has come, or no fragment yet after one."""
+        indexes = [whole(number) for number in range(len(sources))]
+        for source in sources:
+            source.refresh()
+        if len(indexes[0].periods) - 1 > self._number or self._last is None:
+            self._begin(indexes, sources, whole)
+            return
+        # whether the moov begins a period, its first fragment says
+        lasts = [_alone(index, self._number) for index in indexes]
+        starts = map(_start, self.windows)
+        self._take(_all_there(list(map(part_of, lasts, starts))), sources, whole)
+
+    def _begin(
+        self, indexes: Sequence[Index], sources: Sequence[Source], whole: Callable[[int], Index]
+    ) -> None:
+        number = len(indexes[0].periods) - 1
+        if any(len(one.periods) != number + 1 or not one.periods[-1].tracks for one in indexes):
+            raise Irregular
+        ended = range(self._number, number)
+        self._over = self._over.then(indexes, sources, ended, self._asked, over=True)
+        self._number, self._last = number, None
+        over = self._over
+        keys = (key for tracks in over.listed for one in tracks for key in one.entry_keys)
+        if over.waits or over.ended or any(keys) or any(one.subtitles for one in over.titles):
+            raise Irregular
+        lasts = [_alone(index, number) for index in indexes]
+        if not any(len(track.fragments) for index in lasts for track in index.tracks):
+            self._take(lasts, sources, whole)
+            return
+        every, starts = list(_windows(lasts)), [*map(_start, lasts)]
+        for place, stops in enumerate(every):
+            parts = _all_there(list(map(part_of, lasts, starts, stops)))
+            if self._take(parts, sources, whole, is_last=place == len(every) - 1):
+                starts = [*map(_start, self.windows)]
+
+    def _take(
+        self,
+        windows: Sequence[Index],
+        sources: Sequence[Source],
+        whole: Callable[[int], Index],
+        is_last: bool = True,
+    ) -> bool:
+        """Begin the last period, or continue it, with these windows of it.
+
+        Args:
+            is_last: whether there are no more of the samples that are known.
+
+        Returns: whether it has begun.
+        """
+        if self._last is None:
             try:
-                made = package(parts, source=sources, growing=True, low_latency=True, **options)
+                periods = self._over.then(windows, sources, [self._number], self._asked)
             except (BuildError, NoSyncSample):
-                if number == len(windows) - 1:
+                if is_last:
                     raise
-                continue
-            title = GrowingTitle(made, parts, length)
-        title.take(parts, sources, whole, SURPLUS if number == len(windows) - 1 else 1)
-    assert title is not None
-    return title
+                return False
+            if periods.ended:
+                raise Irregular
+            if periods.waits and not is_last:
+                return False
+            first = package_of(periods, windows, self._asked)
+            first = first.continued(self._with_shortened(first.title))
+            self.windows, self.package = list(windows), first
+            if periods.waits:
+                return False
+            self._last = _GrowingPeriod(first, periods, windows, self._asked.length)
+        self._last.take(windows, sources, whole, SURPLUS if is_last else 1)
+        self.windows, self.package = self._last.windows, self._last.package
+        return True
+
+    def _with_shortened(self, title: Title) -> Title:
+        """A title whose lists are not made of all lines of the periods that are over."""
+        count = len(self._over.titles)
+        if not count:
+            return title
+        zero, known = self._shortened
+        if zero != title.zero or len(known) != count:
+            assert title.growth is not None
+            over = replace(title, later=title.later[: count - 1])
+            known = _shortened(over)
+            self._shortened = title.zero, known
+        first, *later = (*known, *title.periods[count:])
+        return replace(title, renditions=first.renditions, later=tuple(later))
+
+
+def _shortened(title: Title) -> tuple[Title, ...]:
+    """The periods of a title to which nothing more comes, without lines far from its end."""
+    assert title.growth is not None
+    periods = [[*one.renditions] for one in title.periods]
+    for place, rendition in enumerate(title.renditions):
+        left = Fraction(_AT_HAND * title.growth.target)
+        for number, one in reversed(list(enumerate(title.through(rendition)))):
+            before = np.cumsum(one.lasts[::-1])
+            wanted = ceil(left * one.timescale)
+            stay = int(np.searchsorted(before, wanted)) + 1 if wanted > 0 else 0
+            stop = one.count - stay
+            if stop > 0:
+                kept = Kept.after(stretches.first_lines(rendition, title, number + 1, stop))
+                periods[number][place] = Shortened.at(one, stop, kept)
+                break
+            left -= Fraction(int(before[-1]), one.timescale)
+    return tuple(
+        replace(one, renditions=tuple(renditions), later=())
+        for one, renditions in zip(title.periods, periods, strict=True)
+    )
+
+
+def _all_there(windows: Sequence[Index | None]) -> list[Index]:
+    """Windows of files.
+
+    Raises:
+        Irregular: one of them needs the whole file.
+    """
+    there = [one for one in windows if one is not None]
+    if len(there) < len(windows):
+        raise Irregular
+    return there
+
+
+_CHANGED: Final = "the file is not what it was when its first segments were read"
+
+
+def _alone(index: Index, number: int) -> Index:
+    """The index of one period."""
+    period = next((one for one in index.periods if one.number == number), None)
+    if period is None:
+        raise BuildError(_CHANGED)
+    return Index(
+        index.file,
+        index.how,
+        (period,),
+        # of a moov that is the same, and stands before fragments that are known
+        findings=tuple(one for one in index.findings if one.code != "repeated-moov"),
+        complete=index.complete,
+        resume_offset=index.resume_offset,
+    )
 
 
 def _start(index: Index) -> int:

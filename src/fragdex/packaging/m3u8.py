@@ -219,18 +219,12 @@ def media_playlist(
         event: whether it grows, or has grown.
         ended: whether nothing comes any more.
         low_latency: parts of its last segments; None: it has none.
-        written: lines of the segments up to the first one of the only stretch.
+        written: lines of the segments up to the first one of the first stretch.
 
     >>> media_playlist([], 4).splitlines()[2]
     b'#EXT-X-TARGETDURATION:4'
     """
-    segments = []
-    for number, stretch in enumerate(stretches):
-        segments += ["#EXT-X-DISCONTINUITY"] * bool(number)
-        each = stretch.of_each()
-        # the last one that is written is the first one of a stretch that continues it
-        segments += stretch.lines() if written is None else [x for one in each[1:] for x in one]
-    before = written
+    segments, before = lines_of(stretches, written), written
     if low_latency is not None:
         tags = [*low_latency.head(target), *tags]
         count = 0 if written is None else written.count
@@ -255,6 +249,19 @@ def media_playlist(
     if ended:
         lines.append("#EXT-X-ENDLIST")
     return text + text_of(lines)
+
+
+def lines_of(stretches: Iterable[Stretch], written: Written | None = None) -> list[str]:
+    """The lines of stretches, and of what parts them, after those that are written."""
+    lines: list[str] = []
+    for number, stretch in enumerate(stretches):
+        if written is not None and not number:
+            # the last one that is written is the first one of a stretch that continues it
+            lines += [line for each in stretch.of_each()[1:] for line in each]
+            continue
+        lines += [BREAK] * bool(number)
+        lines += stretch.lines()
+    return lines
 
 
 @record(frozen=True, slots=True)

@@ -16,42 +16,24 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from fragdex.boxes import Box, parse
-from fragdex.byterange import ByteRange
-from fragdex.errors import BuildError, NoSyncSample
+from fragdex.errors import BuildError
 from fragdex.formats.media_or_index import MediaOrIndex, index_and_media, is_one, lasting
 from fragdex.formats.subsegments import period_of
-from fragdex.fragments.table import FragmentFlags
-from fragdex.indexing.moov import plain_init
 from fragdex.lru_cache import LRUCache
-from fragdex.muxing.between import Between, between
-from fragdex.muxing.census import second_tracks, track_left_out, without_samples
-from fragdex.muxing.media import media_of
-from fragdex.muxing.movie import init_of_track, traks_of
-from fragdex.muxing.plan import Plan
-from fragdex.muxing.protection import keys_of, protected
-from fragdex.muxing.segments import completed, init_segment, seconds_of
-from fragdex.muxing.view import Sources, View, one_for_each
-from fragdex.packaging.continued import Continued
-from fragdex.packaging.date_ranges import DateRange
-from fragdex.packaging.date_ranges import date_ranges as ranges_of
+from fragdex.muxing.segments import seconds_of
+from fragdex.muxing.view import View, one_for_each
+from fragdex.packaging.periods import Asked, Periods
 from fragdex.packaging.playlists import MANIFEST
 from fragdex.packaging.renditions import Rendition
-from fragdex.packaging.subtitles import CUES, FRAGMENTS, Captions, Subtitles, read_captions
+from fragdex.packaging.subtitles import Captions, Subtitles, read_captions
 from fragdex.packaging.titling import (
-    PACKAGED,
     UNIX,
-    Chosen,
     Title,
-    captioned,
-    creation,
     growth,
     joined,
-    produced,
-    titled,
     uneven,
 )
-from fragdex.seeking.model import Index, Period
+from fragdex.seeking.model import Index
 from fragdex.seeking.origin import FileInfo
 from fragdex.seeking.times import TimeLike
 from fragdex.sources import SourceLike, SourcesLike
@@ -82,7 +64,6 @@ class Package(Mapping[str, View]):
             their sizes and times change.
         findings: why players cannot switch between renditions, and omitted content, as
             sentences.
-        chosen: the tracks that the renditions are of, where these grow.
 
     >>> import fragdex
     >>> from fragdex.testing import movie
@@ -103,12 +84,11 @@ class Package(Mapping[str, View]):
         media: Sequence[SourceLike | None] | None = None,
         named_by: Mapping[str, object] | None = None,
         low_latency: bool = False,
-        chosen: Sequence[Chosen] = (),
     ) -> None:
         self.title, self.sources, self._recipe = title, tuple(sources), recipe
         self._named_by, self._low_latency = named_by or {}, low_latency
         self._given = None if media is None or all(m is None for m in media) else [*media]
-        self._left_out, self.chosen = tuple(left_out), tuple(chosen)
+        self._left_out = tuple(left_out)
         self._kept: LRUCache[View] = LRUCache(_KEPT)
 
     @cached_property
@@ -206,11 +186,6 @@ class Package(Mapping[str, View]):
     def __eq__(self, other: object) -> bool:
         return self is other  # a mapping would make every file of both
 
-    @property
-    def files(self) -> list[FileInfo]:
-        """The file that each of the chosen tracks is in."""
-        return [one.source for one in self.chosen]
-
     def continued(self, title: Title) -> Package:
         """The package of the same files when more of them is there."""
         return Package(
@@ -275,11 +250,10 @@ class Package(Mapping[str, View]):
         skip: bool = False,
         until: int | None = None,
     ) -> View:
-        from fragdex.packaging import playlists
+        from fragdex.packaging import playlists, stretches
 
-        low, digest = self._low_latency, None
-        if isinstance(one, Continued) and not skip:
-            digest = one.kept.digest
+        low, kept = self._low_latency, stretches.shortened(one, self.title)
+        digest = None if kept is None or skip else kept.kept.digest
         write = partial(playlists.media, one, self.title, low, ahead, skip, until)
         return self._text(HLS, name, write, digest)
 
@@ -523,113 +497,67 @@ def package(
     length = seconds_of(segment_duration)
     if single_file and growing:
         raise ValueError("a title that grows has a file for each segment, not one for all")
-    wanted = None if tracks is None else set(tracks)
+    wanted = None if tracks is None else frozenset(tracks)
     texts = [one if isinstance(one, Captions) else read_captions(one) for one in captions]
-    left_out: list[str] = []
-    numbers = _periods(given, period, bool(growing))
+    numbers, known = _periods(given, period, bool(growing)), Periods()
     if len(numbers) > 1 and texts:
         if not growing:
             raise BuildError(
                 f"captions of a file are for one period, and there are {len(numbers)}",
                 advice=f"package one of them: period={numbers[0]}, or --period {numbers[0]}",
             )
-        left_out.append(f"captions: they are for one period, and there are {len(numbers)}")
-        texts = []
-    known = [
-        # its size and time change with what comes
-        FileInfo(index.file.name, grows_as=index.file.grows_as) if growing else index.file
-        for index in given
-    ]
-    made_at: datetime | None = None
-    may_caption = not (growing and low_latency)
-    titles: list[Title] = []
-    packaged, listed = [], []
-    with Sources([index.file for index in given], several) as sources:
-        for number in numbers:
-            # only the last one can grow
-            grows = growing if number == numbers[-1] else growing and "ended"
-            tracks_of_period: list[Chosen] = []
-            for at, (index, info) in enumerate(zip(given, known, strict=True)):
-                chosen = period_of(index, None if len(index.periods) == 1 else number)
-                opened = sources.source(at)
-                read, size = opened.read, index.file.size
-                init = plain_init(b"".join(map(read, chosen.init)))
-                moov = parse(init)
-                made_at = made_at or creation(moov)
-                besides = between(chosen, read, size=size, remote=opened.remote)
-                mine = list(
-                    _chosen(
-                        chosen, besides, init, moov, size, info, read, wanted, left_out,
-                        grows is True,
-                    )
-                )  # fmt: skip
-                told, lost = ranges_of(besides.events, read) if date_ranges else ((), ())
-                left_out += [*lost, *second_tracks(index)]
-                if growing and low_latency:
-                    mine = [replace(t, produced=produced(t.media.track, read)) for t in mine]
-                videos = [one for one in mine if one.media.track.kind == "video"]
-                may_caption = may_caption or any(captioned(one, read) for one in videos)
-                tracks_of_period += _with(mine, told)
-            if not any(one.media.track.kind in PACKAGED for one in tracks_of_period):
-                if growing and number != numbers[-1]:
-                    continue
-                if growing and titles:
-                    break
-                where = f" in period {number}" if len(numbers) > 1 else ""
-                raise BuildError(f"there are no samples of video or audio to package{where}")
-            prefix = f"p{number}-" if titles else ""
-            promised = titles[0].promised if titles else None
-            try:
-                made = titled(tracks_of_period, length, texts, grows, prefix, promised)
-            except (BuildError, NoSyncSample):
-                if not (growing and titles):
-                    raise
-                break  # nothing of it can be listed yet
-            if growing and titles and made.content != titles[0].content:
-                left_out.append(f"period {number} and what follows: it has other tracks")
-                growing = "ended"
-                break
-            titles.append(made)
-            listed.append(tracks_of_period)
-            packaged.append(number)
-    title = joined(titles, packaged)
-    if growing:
-        grows_so = growth(title, growing, began or made_at, given)
-        title = replace(title, growth=grows_so, captioned=may_caption)
-    if date_ranges or (growing and low_latency):
-        title = replace(title, zero=began or made_at or UNIX)
+        why = f"captions: they are for one period, and there are {len(numbers)}"
+        known, texts = replace(known, left_out=(why,)), []
+    asked = Asked(length, wanted, tuple(texts), growing, began, date_ranges, low_latency)
+    known = known.then(given, several, numbers, asked)
+    is_named = not growing and any(len(index.periods) > 1 for index in given)
+    return package_of(known, given, asked, kept, single_file, numbers if is_named else ())
+
+
+def package_of(
+    periods: Periods,
+    indexes: Sequence[Index],
+    asked: Asked,
+    media: Sequence[SourceLike | None] | None = None,
+    single_file: bool = False,
+    numbers: Sequence[int] = (),
+) -> Package:
+    """The package of periods.
+
+    Args:
+        periods: of the title.
+        indexes: of the files.
+        asked: what the periods were made for.
+        media, single_file: as of `package`.
+        numbers: of the periods, where the tags of its files name them.
+
+    Raises:
+        BuildError: a period has other tracks.
+    """
+    title = joined(periods.titles, periods.numbers)
+    began = asked.began or periods.created
+    if asked.growing:
+        growing = "ended" if periods.ended else asked.growing
+        grows_so = growth(title, growing, began, indexes)
+        title = replace(title, growth=grows_so, captioned=periods.captioned)
+    if asked.date_ranges or (asked.growing and asked.low_latency):
+        title = replace(title, zero=began or UNIX)
     if single_file:
         title = title.in_single_files()
-    named_by: dict[str, object] = {}
-    if growing:
-        # what is announced stays, however large the file is by now, and what follows in it
-        for one, part, number in zip(title.periods, listed, packaged, strict=True):
-            begins = [[_beginning(track) for track in part], *([number] if number else [])]
-            names = [*(r.name for r in one.renditions), *(text.name for text in one.subtitles)]
-            named_by |= dict.fromkeys(names, begins)
-        listed = listed[:1]
+    listed = periods.listed[: 1 if asked.growing else None]
     ids = [one.media.track.id for part in listed for one in part]
-    recipe: list[Any] = ["package", "all" if length is None else str(length), ids]
+    length = "all" if asked.length is None else str(asked.length)
+    recipe: list[Any] = ["package", length, ids]
     if single_file:
         recipe.append("single files")
-    if not growing and any(len(index.periods) > 1 for index in given):
+    if numbers:
         recipe.append(["periods", *numbers])
-    if date_ranges:
+    if asked.date_ranges:
         recipe.append(["date ranges", str(title.zero)])
-    chosen_tracks = listed[-1] if growing is True else ()
-    return Package(title, known, recipe, left_out, kept, named_by, low_latency, chosen_tracks)
-
-
-def _with(listed: Sequence[Chosen], told: tuple[DateRange, ...]) -> list[Chosen]:
-    """The tracks of a file, of them only those with its events that players always read."""
-    kinds = [one.media.track.kind for one in listed]
-    carrier = next((kind for kind in (*PACKAGED, "text") if kind in kinds), None)
-    return [
-        replace(one, date_ranges=told)
-        if kind == carrier
-        else replace(one, plan=replace(one.plan, between=replace(one.plan.between, events=[])))
-        for one, kind in zip(listed, kinds, strict=True)
-    ]
+    named_by = periods.named_by if asked.growing else {}
+    return Package(
+        title, periods.sources, recipe, periods.left_out, media, named_by, asked.low_latency
+    )
 
 
 def _periods(indexes: Sequence[Index], period: int | None, growing: bool) -> list[int]:
@@ -651,78 +579,6 @@ def _periods(indexes: Sequence[Index], period: int | None, growing: bool) -> lis
         raise BuildError("there are no samples of video or audio to package")
     numbers = [one.number for one in indexes[0].periods][: min(counts)]
     return numbers or [period_of(indexes[0], None).number]
-
-
-def _chosen(
-    period: Period,
-    besides: Between,
-    init: bytes,
-    moov: Sequence[Box],
-    size: int | None,
-    info: FileInfo,
-    read: Callable[[ByteRange], bytes],
-    wanted: set[int] | None,
-    left_out: list[str],
-    later: bool,
-) -> Iterator[Chosen]:
-    """The tracks that become renditions."""
-    traks = traks_of(moov)
-    first: NoSyncSample | None = None
-    is_empty = True
-    is_all = all(track.info.auxiliary for track in period.tracks)  # nothing else can be presented
-    for track in period.tracks:
-        if not track.timescale or track.sample_count == 0:
-            left_out += without_samples([track]) if wanted is None else ()
-            continue
-        if wanted is not None and track.id not in wanted:
-            continue
-        if wanted is None and track.info.auxiliary is not None and not is_all:
-            left_out.append(track_left_out(track, track.info.auxiliary))
-            continue
-        if track.kind == "text" and track.info.format not in (*CUES, *FRAGMENTS):
-            known = ", ".join(dict.fromkeys((*CUES, *FRAGMENTS)))
-            why = f"its format {track.info.format} is none of {known}"
-            left_out.append(track_left_out(track, why))
-        elif track.kind in (*PACKAGED, "text"):
-            may_grow = bool(((track.fragments.flags & FragmentFlags.VIRTUAL) == 0).any())
-            try:
-                media = media_of(track, size=size, growing=may_grow, for_players=True)
-                media = completed(media, traks.get(track.id), later=later, trafs=besides.trafs)
-            except NoSyncSample as error:
-                if wanted is not None:
-                    raise
-                first = first or error
-                left_out.append(track_left_out(track, error.message))
-                continue
-            except BuildError as error:
-                if track.kind != "text":
-                    raise
-                left_out.append(track_left_out(track, str(error)))
-                continue
-            trak = traks[track.id]
-            media = replace(media, protection=protected(trak, media, read))
-            keys = keys_of(moov, trak)
-            if track.kind == "text" and any(keys):
-                left_out.append(track_left_out(track, "it is encrypted"))
-                continue
-            is_empty = False
-            plan = Plan((media,), init_of_track(init, moov, trak), besides)
-            yield Chosen(plan, info, trak, keys)
-        else:
-            left_out.append(track_left_out(track, "players of HLS and DASH do not know this kind"))
-    if first is not None and is_empty:
-        raise first
-
-
-def _beginning(one: Chosen) -> str:
-    """What tells a track that grows from another of this name: its moov and first sizes.
-
-    How long it lasts is written at its end by some recorders, and is not in what players get.
-    """
-    first = int(one.media.track.fragments.sample_count[0])
-    init = init_segment(one.plan.init, [one.media])
-    known = init + one.media.samples.size[:first].tobytes()
-    return md5(known, usedforsecurity=False).hexdigest()
 
 
 def _md5(text: bytes) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from math import ceil, prod
@@ -17,10 +16,20 @@ from fragdex.muxing.between import schemes_of
 from fragdex.muxing.protection import Keys
 from fragdex.packaging import m3u8, mpd
 from fragdex.packaging.continued import Continued
-from fragdex.packaging.date_ranges import program_date
 from fragdex.packaging.m3u8 import GAP, INDEPENDENT, Rates, Stretch, Variant, bit_rates
 from fragdex.packaging.mpd import AdaptationSet, Representation, Segments, xml_duration
 from fragdex.packaging.renditions import Rendition
+from fragdex.packaging.stretches import (
+    after_kept,
+    durations_of,
+    gap_lines,
+    last_shortened,
+    micro,
+    shortened,
+    stretch_of,
+    stretches_of,
+    with_lines,
+)
 from fragdex.packaging.subtitles import Subtitles
 from fragdex.packaging.titling import Title, uneven
 from fragdex.seeking.model import Track
@@ -380,18 +389,12 @@ def media(
     """
     parts = title.through(rendition)
     tags = [INDEPENDENT] if _independent(parts, title) else []
-    written = None
-    if isinstance(rendition, Continued):
-        stretches, written = [_stretch(rendition.stretch)], rendition.written
-    else:
-        stretches = _stretches(parts)
-        if title.zero is not None:
-            stretches = list(map(_dated, stretches, parts, _zeros(title, title.zero)))
+    stretches, written = after_kept(parts, title)
     if not low_latency or title.growth is None or parts[-1].parts is None:
         return _playlist(parts, title, tags, stretches, written=written)
     is_open = ahead and not title.growth.ended and names_open(rendition, title)
     listed, tail = _parts(rendition, title, until)
-    stretches = list(map(_with_lines, stretches, listed))
+    stretches = list(map(with_lines, stretches, listed))
     if until is None and not is_open:
         tail = []
     if not title.growth.ended:
@@ -400,26 +403,6 @@ def media(
     assert promised is not None
     latency = m3u8.LowLatency(promised.part, tail, skip, until)
     return _playlist(parts, title, tags, stretches, latency, written)
-
-
-def kept_lines(one: Rendition, title: Title, first: int, stop: int) -> tuple[bytes, int]:
-    """The lines of some segments that stay as they are, and how many gaps stand for segments.
-
-    Args:
-        one: a stretch of a rendition.
-        title: that grows, of one period.
-        first, stop: numbers of the segments in it (stop exclusive).
-    """
-    stretch = _stretch(one)
-    lines = [line for lines in stretch.of_each()[first:stop] for line in lines]
-    missing = lines.count(GAP)
-    if not one.first_segment + first:
-        if title.zero is not None:
-            stretch = _dated(stretch, one, title.zero)
-        lines = replace(
-            stretch, durations=stretch.durations[:stop], uris=stretch.uris[:stop]
-        ).lines()
-    return m3u8.text_of(lines), missing
 
 
 _PARTS_LISTED: Final = 3
@@ -465,7 +448,7 @@ def _parts(
                 break
             # ends are rounded, not durations: so parts end where their segment does
             at, segment = at if of == segment else int(edges[of]), of
-            begin, end = _micro(at, scale), _micro(at + ticks, scale)
+            begin, end = micro(at, scale), micro(at + ticks, scale)
             at += ticks
             line = m3u8.part(end - begin, part_name(one, number), independent)
             before.setdefault(segment, []).append(line)
@@ -473,7 +456,7 @@ def _parts(
         if not tail and not (shown == one.count and growth.ended):
             opened = before.pop(shown, [])
             if opened:
-                opened = [*_gap_lines(one).get(shown, ()), *opened]
+                opened = [*gap_lines(one).get(shown, ()), *opened]
             tail = [*opened, m3u8.preload_hint(part_name(one, number))]
     return listed, tail
 
@@ -521,7 +504,8 @@ def shown_until(rendition: Rendition, title: Title, segment: int | None) -> int 
     if growth.ended:
         return min(until, complete) if segment < complete else None
     # players that have less than the segments at hand load whole ones
-    known = rendition.written.count if isinstance(rendition, Continued) else 0
+    kept = shortened(rendition, title)
+    known = 0 if kept is None else kept.written.count
     return until if known < until <= complete else None
 
 
@@ -537,15 +521,15 @@ def last_part(rendition: Rendition, title: Title) -> tuple[int, int]:
 def _numbered(rendition: Rendition, title: Title) -> list[tuple[Rendition, Int64]]:
     """The stretches of a list, and the number in it of each segment, and of the one after them.
 
-    Segments that stand for gaps have numbers too. Of one that grows, the stretch is its end.
+    Segments that stand for gaps have numbers too. They begin with the last line that is kept.
     """
-    stretches, before = [], 0
-    for one in title.through(rendition):
-        if isinstance(one, Continued):
-            before = one.written.count - 1
-            one = one.stretch
+    stretches, before, parts = [], 0, title.through(rendition)
+    first, kept = last_shortened(parts)
+    if kept is not None:
+        parts, before = [kept.stretch, *parts[first + 1 :]], kept.written.count - 1
+    for one in parts:
         gaps = np.zeros(one.count + 1, np.int64)
-        for number, lines in _gap_lines(one).items():
+        for number, lines in gap_lines(one).items():
             gaps[number] = len(lines) // 3
         numbers = before + np.arange(one.count + 1) + np.cumsum(gaps)
         stretches.append((one, numbers))
@@ -562,42 +546,18 @@ def _reports(rendition: Rendition, title: Title) -> list[str]:
     ]
 
 
-def _zeros(title: Title, zero: datetime) -> Iterator[datetime]:
-    """When the presentation time 0 of each period was; periods follow each other."""
-    reached: Fraction | None = None
-    for one in title.periods:
-        begins = one.renditions[0].begins
-        reached = begins if reached is None else reached
-        yield zero + timedelta(microseconds=int((reached - begins) * 10**6))
-        reached += one.seconds
-
-
-def _dated(stretch: Stretch, rendition: Rendition, zero: datetime) -> Stretch:
-    """With the date of its first segment, and the events in front of the segments they are in."""
-    scale, made = rendition.timescale, rendition.made
-    first = Fraction(int(rendition.edges[0]), scale)
-    before = {0: [f"#EXT-X-PROGRAM-DATE-TIME:{program_date(zero, first)}"]}
-    for one in rendition.date_ranges:
-        at = one.arrives * scale
-        if rendition.later and at >= int(rendition.edges[-1]):
-            continue  # its segment is not complete
-        number = max(int(np.searchsorted(made.time, int(at // 1), side="right")) - 1, 0)
-        before.setdefault(number, []).append(one.line(zero))
-    return _with_lines(stretch, before)
-
-
 def subtitles(text: Subtitles, title: Title) -> bytes:
     """The media playlist of subtitles: WebVTT where they have cues, else fragments."""
     parts = title.text_through(text)
     leads = [one.lead if one.cues is not None else _fragments_of(one) for one in parts]
     if text.cues is None:
         tags = [INDEPENDENT] if _independent(leads, title) else []
-        return _playlist(leads, title, tags, map(_stretch, leads))
+        return _playlist(leads, title, tags, map(stretch_of, leads))
     stretches = []
     for one in parts:
         uris = [f"{one.name}/{time}.vtt" for time in one.times]
-        before = _gap_lines(one.lead)
-        stretches.append(Stretch(_durations(one.lead)[: len(uris)], uris, before=before))
+        before = gap_lines(one.lead)
+        stretches.append(Stretch(durations_of(one.lead)[: len(uris)], uris, before=before))
     return _playlist(leads, title, [], stretches)
 
 
@@ -613,9 +573,9 @@ def iframes(rendition: Rendition, title: Title) -> bytes:
     """
     parts = title.through(rendition)
     stretches = [
-        _with_lines(stretch, {n: [GAP] for n in np.flatnonzero(~one.syncs).tolist()})
+        with_lines(stretch, {n: [GAP] for n in np.flatnonzero(~one.syncs).tolist()})
         for one, stretch in zip(
-            parts, _stretches(parts, [one.picture_sizes for one in parts]), strict=True
+            parts, stretches_of(parts, [one.picture_sizes for one in parts]), strict=True
         )
     ]
     return _playlist(parts, title, ["#EXT-X-I-FRAMES-ONLY"], stretches)
@@ -646,44 +606,6 @@ def _playlist(
         lasts[0] += one.hidden
         longest.append(Fraction(int(lasts.max()), one.timescale))
     return m3u8.media_playlist(stretches, m3u8.target_duration(longest), tags)
-
-
-def _stretch(rendition: Rendition, sizes: Int64 | None = None) -> Stretch:
-    """The segments, or their first `sizes` bytes; a part of a file is a range (4.3.2.2)."""
-    made, name = rendition.made, rendition.name
-    durations, init = _durations(rendition), f"{name}/init.mp4"
-    place = None
-    if rendition.single_file:
-        init, place = f"{name}.mp4", (len(made.init), 0)
-        sizes = made.sizes if sizes is None else sizes
-        offsets, uris = rendition.offsets.tolist(), [init] * len(made)
-    else:
-        times = rendition.times.tolist()
-        offsets, uris = [0] * len(times), [f"{name}/{time}.m4s" for time in times]
-    ranges = None if sizes is None else list(zip(sizes.tolist(), offsets, strict=True))
-    return Stretch(durations, uris, ranges, init, place, before=_gap_lines(rendition))
-
-
-def _stretches(
-    parts: Sequence[Rendition], sizes: Sequence[Int64 | None] | None = None
-) -> list[Stretch]:
-    """The stretches of a rendition's periods; where a key changes, or ends, its segment says so.
-
-    Args:
-        sizes: as `_stretch` takes them, of each.
-    """
-    made = map(_stretch, parts, [None] * len(parts) if sizes is None else sizes)
-    known = {key for one in parts for key in one.entry_keys if key is not None}
-    if not any(line for key in known for line in key.lines()):
-        return list(made)
-    stretches = []
-    for one, stretch in zip(parts, made, strict=True):
-        keys, named = one.segment_keys, {}
-        for number, key in enumerate(keys):
-            if not number or key != keys[number - 1]:
-                named[number] = ["METHOD=NONE"] if key is None else list(key.lines())
-        stretches.append(replace(stretch, keys=named))
-    return stretches
 
 
 def has_iframes(rendition: Rendition, title: Title) -> bool:
@@ -747,52 +669,3 @@ def _dynamic_range(parts: Sequence[Rendition]) -> str | None:
     """Of all periods; None: not known of one, or not one."""
     ranges = {one.track.info.dynamic_range if one.kind == "video" else None for one in parts}
     return ranges.pop() if len(ranges) == 1 else None
-
-
-def _durations(rendition: Rendition) -> list[str]:
-    """Seconds of each segment."""
-    return m3u8.durations_between(_micros(rendition))[:: 1 if rendition.promised is None else 2]
-
-
-def _micros(rendition: Rendition) -> list[int]:
-    """Microseconds at which segments begin and end; where they leave no gaps, each once."""
-    scale = rendition.timescale
-    edges = rendition.edges.copy()
-    # Players put segments where the ones before them end; a segment lasts as long as its samples,
-    # be some of them hidden.
-    edges[0] -= rendition.hidden
-    if rendition.promised is not None:
-        edges = np.stack([edges[:-1], edges[1:] - rendition.gaps], axis=1).reshape(-1)
-    return [_micro(at, scale) for at in edges.tolist()]
-
-
-def _micro(at: int, scale: int) -> int:
-    """Ticks as microseconds, rounded."""
-    return (2_000_000 * at + scale) // (2 * scale)
-
-
-def _gap_lines(rendition: Rendition) -> dict[int, list[str]]:
-    """Segments that are missing, in front of the numbers of those that follow a gap."""
-    before = {}
-    is_open = rendition.open is not None  # then it is known where the next one begins
-    missing = np.flatnonzero(rendition.gaps if is_open else rendition.gaps[:-1]).tolist()
-    edges = []
-    if missing:
-        edges = [*_micros(rendition), _micro(int(rendition.edges[-1]), rendition.timescale)]
-    for number in missing:
-        start, stop = edges[2 * number + 1 : 2 * number + 3]
-        assert rendition.promised is not None
-        count = -((start - stop) // int(rendition.promised.longest * 1_000_000))
-        steps = [start + (stop - start) * part // count for part in range(count + 1)]
-        before[number + 1] = m3u8.gap(steps, f"{rendition.name}/gap.m4s")
-    return before
-
-
-def _with_lines(stretch: Stretch, lines: Mapping[int, Sequence[str]]) -> Stretch:
-    """With more lines in front of some segments, after those that are there."""
-    if not lines:
-        return stretch
-    before = dict(stretch.before)
-    for number, more in lines.items():
-        before[number] = [*before.get(number, ()), *more]
-    return replace(stretch, before=before)
