@@ -52,11 +52,7 @@ class Rows:
         return any(callable(code) for _, code, _ in self.columns)
 
     def widths(self, flags: int, fields: Mapping[str, Any] | None = None) -> dict[str, int]:
-        """How many bits each shown column holds.
-
-        >>> rows(None, ("level:8 range_size:24", ">u4")).widths(0)
-        {'level': 8, 'range_size': 24}
-        """
+        """How many bits each shown column holds."""
         by_name = {}
         for name, code, mask in self.columns:
             if mask and not flags & mask:

@@ -248,11 +248,6 @@ class LeRobotSet(EpisodeFiles, Sequence[dict[str, Any]]):
         SourceError: it cannot be read; a video lies outside of root, and is not to be followed.
         MissingExtra: pyarrow is not installed (`pip install 'fragdex[data]'`).
         ValueError: delta_timestamps are not multiples of 1 / fps, or there is no such episode.
-
-    >>> LeRobotSet("fixtures")
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.SourceNotFound: fixtures is not a set of episodes: there is no meta/info.json
     """
 
     def __init__(

@@ -25,9 +25,6 @@ class MemberSource(Source):
         outer: the file that it lies in, which stays open.
         place: its bytes there.
         name: in messages.
-
-    >>> MemberSource(open_source(b"abcdef"), ByteRange(2, 5), "c").read(ByteRange(1, 3))
-    b'de'
     """
 
     def __init__(self, outer: Source, place: ByteRange, name: str) -> None:

@@ -26,9 +26,6 @@ class ListedFilm:
         size: bytes, or None.
         etag: its version, or None.
         mtime_ns: nanoseconds since 1970 at which a local file was last written, or None.
-
-    >>> ListedFilm("a.mp4").size is None
-    True
     """
 
     name: str
@@ -205,9 +202,6 @@ class Connections:
 
     They last as long as somebody holds this: the set, or frames of one of its videos. Another
     process makes its own.
-
-    >>> Connections().options("a.mp4", {"timeout": 5.0})
-    {'timeout': 5.0}
     """
 
     def __init__(self) -> None:

@@ -16,11 +16,7 @@ from fragdex.record import record
 
 @record(frozen=True, slots=True)
 class Known:
-    """What an earlier run knows of a video.
-
-    >>> Known(10, None, 5).same_as(ListedFilm("a.mp4", 10, None, 5))
-    True
-    """
+    """What an earlier run knows of a video."""
 
     size: int | None
     etag: str | None

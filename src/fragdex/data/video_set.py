@@ -44,9 +44,6 @@ class Spans(NamedTuple):
         frames: how many there are.
         start, end: ticks of presentation time of the first frame and after the last one.
         timescale: ticks a second.
-
-    >>> Spans(*np.ones((4, 2), np.int64)).timescale.tolist()
-    [1, 1]
     """
 
     frames: Int64

@@ -33,9 +33,6 @@ class Permutation:
     Args:
         count: how many there are, up to 2^62.
         key: numbers of 0 or more, such as a seed and an epoch.
-
-    >>> Permutation(6, 1, 0)(np.arange(6)).tolist()
-    [4, 5, 2, 3, 0, 1]
     """
 
     def __init__(self, count: int, *key: int) -> None:

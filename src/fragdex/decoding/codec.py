@@ -108,11 +108,6 @@ class TrackCodec:
     Raises:
         UndecodableMedia: FFmpeg's libraries know no decoder for it.
         MissingExtra: PyAV is not installed.
-
-    >>> TrackCodec(b"", 1)
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.UndecodableMedia: there is no initialization segment; give it with init=
     """
 
     def __init__(

@@ -73,9 +73,6 @@ class TrackSetup:
         track: track_ID.
         several: whether it has more than one sample entry.
         first: number of the first one that is clear; 1 where none is.
-
-    >>> TrackSetup(b"", 1).of_decoder(1)
-    b''
     """
 
     def __init__(self, init: bytes, track: int) -> None:

@@ -51,11 +51,7 @@ class Orientation(NamedTuple):
     flipped: bool = False
 
     def of(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """A view of an array of shape (height, width, …), as it is shown.
-
-        >>> Orientation(transposed=True, mirrored=True).of(np.array([[1, 2], [3, 4]])).tolist()
-        [[3, 1], [4, 2]]
-        """
+        """A view of an array of shape (height, width, …), as it is shown."""
         array = array.swapaxes(0, 1) if self.transposed else array
         array = array[:, ::-1] if self.mirrored else array
         return array[::-1] if self.flipped else array

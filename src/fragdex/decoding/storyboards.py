@@ -63,9 +63,6 @@ class Cue:
         start, stop: seconds of presentation time (exclusive), exact.
         sheet: number of the sheet, from 0.
         x, y, width, height: pixels on it.
-
-    >>> Cue(Fraction(0), Fraction(10), 0, 160, 0, 160, 90).x
-    160
     """
 
     start: Fraction
@@ -250,9 +247,6 @@ class Sheet:
         data: the bytes of the picture.
         times: when the picture on each tile is really shown, in seconds of presentation time;
             None: it could not be decoded, and the tile is black.
-
-    >>> Sheet(0, b"", (Fraction(0), None)).missing
-    (1,)
     """
 
     number: int

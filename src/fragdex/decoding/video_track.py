@@ -105,9 +105,6 @@ class Picture:
         time: seconds of presentation time, exact.
         frame: PyAV's VideoFrame, in the coded size and format.
         aspect: width of a pixel over its height.
-
-    >>> Picture(Fraction(1, 2), None).time
-    Fraction(1, 2)
     """
 
     time: Fraction

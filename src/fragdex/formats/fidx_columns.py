@@ -27,11 +27,7 @@ AnyTable = TypeVar("AnyTable", bound=Table)
 
 @record(frozen=True, slots=True, eq=False, repr=False)
 class GroupTable(Table):
-    """The sample groups of one track, one row a run of samples (ISO/IEC 14496-12, 8.9).
-
-    >>> GroupTable.of_groups((SampleGroup("roll", 0, 10, -1),)).groups()
-    (SampleGroup(grouping_type='roll', sample_start=0, sample_count=10, value=-1),)
-    """
+    """The sample groups of one track, one row a run of samples (ISO/IEC 14496-12, 8.9)."""
 
     SCHEMA_NAME = "groups"
 

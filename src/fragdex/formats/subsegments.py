@@ -33,9 +33,6 @@ class Subsegments:
         access: presentation time in ticks of the first sync sample in it; NULL: none.
         starts: 1 where the reference track's first sample in it is that sync sample.
         row: first row of the reference track's fragment table.
-
-    >>> len(Subsegments(*[np.zeros(2, np.int64)] * 7))
-    2
     """
 
     offset: Int64

@@ -256,9 +256,6 @@ class WireIndex(Index):
         kept: track id as text → keys of that track that the index has no place for; the key
             `segments` holds those of single segments by their number.
         unknown: keys of the outermost object that name no track.
-
-    >>> read(b'{"made_by": "a service"}').unknown
-    {'made_by': 'a service'}
     """
 
     __slots__ = ("kept", "unknown")

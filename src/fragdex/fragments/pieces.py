@@ -46,11 +46,7 @@ Digests = npt.NDArray[np.void]
 
 @record(frozen=True, slots=True, eq=False, repr=False)
 class PieceTable(Table):
-    """One row per piece of a file, in file order, without gaps.
-
-    >>> [column.name for column in PieceTable.schema()]
-    ['start', 'size', 'digest']
-    """
+    """One row per piece of a file, in file order, without gaps."""
 
     SCHEMA_NAME: ClassVar[str] = "pieces"
 

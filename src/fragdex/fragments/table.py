@@ -74,9 +74,6 @@ class Column:
 
     Attributes:
         stored: its name in files (`.fidx`, Arrow), which may be older.
-
-    >>> FragmentTable.schema()[0].name
-    'offset'
     """
 
     name: str

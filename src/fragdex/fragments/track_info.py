@@ -19,9 +19,6 @@ class Colour:
         transfer: transfer_characteristics; 16: PQ (SMPTE ST 2084), 18: HLG (BT.2100).
         matrix: matrix_coefficients.
         full_range: whether 0 is black; None where the file does not say (QuickTime's nclc).
-
-    >>> Colour(9, 16, 9).dynamic_range
-    'PQ'
     """
 
     primaries: int
@@ -43,11 +40,6 @@ class MasteringDisplay:
         primaries: x and y of red, green and blue (CIE 1931).
         white_point: x and y.
         max_luminance, min_luminance: cd/m2.
-
-    >>> MasteringDisplay(
-    ...     (0.7, 0.3, 0.2, 0.7, 0.1, 0.05), (0.3127, 0.329), 1000, 0.001
-    ... ).max_luminance
-    1000
     """
 
     primaries: tuple[float, ...]
@@ -58,11 +50,7 @@ class MasteringDisplay:
 
 @record(frozen=True, slots=True)
 class ContentLight:
-    """The brightest pixel and frame (CTA-861.3; clli, CoLL), in cd/m2.
-
-    >>> ContentLight(1000, 400).max_frame_average
-    400
-    """
+    """The brightest pixel and frame (CTA-861.3; clli, CoLL), in cd/m2."""
 
     max_content: int
     max_frame_average: int
@@ -76,9 +64,6 @@ class DolbyVision:
         profile, level: as in the codec string.
         compatibility: dv_bl_signal_compatibility_id: what the base layer is without Dolby Vision;
             0: nothing, 1: HDR10, 2: SDR, 4: HLG.
-
-    >>> DolbyVision(8, 6, 1).profile
-    8
     """
 
     profile: int
@@ -93,9 +78,6 @@ class Chapter:
     Attributes:
         start: in units of 100 ns of the presentation.
         title: as the file has it.
-
-    >>> Chapter(15_000_000, "Two").seconds
-    1.5
     """
 
     start: int
@@ -115,9 +97,6 @@ class Edit:
         duration: in ticks of the movie's timescale; 0 in a fragmented file: all that follows.
         media_time: in ticks of the track's timescale; -1: an empty edit, nothing is shown.
         rate: playback rate; 1 unless a file says otherwise.
-
-    >>> Edit(duration=0, media_time=1024, rate=1.0).media_time
-    1024
     """
 
     duration: int
@@ -133,9 +112,6 @@ class Segment:
         start, stop: seconds of the presentation, exact; stop is exclusive, None: all that follows.
         media_time: shown at `start`, in ticks of the track's timescale.
         rate: media seconds for each second; 0: one picture stands still.
-
-    >>> Segment(Fraction(0), None, 1024).rate
-    Fraction(1, 1)
     """
 
     start: Fraction
@@ -148,9 +124,6 @@ class Segment:
 
         A duration counts in the movie's timescale: it is rounded to the track's ticks, halves up,
         as FFmpeg does, so that a rest of a tick shows no further sample.
-
-        >>> Segment(Fraction(0), Fraction(1, 3), 1024).media_stop(90000)
-        31024
         """
         if self.stop is None:
             return None
@@ -172,9 +145,6 @@ class Encryption:
         iv_size: bytes of the initialization vector of each sample; 0: a constant one.
         descriptions: numbers from 1 of the sample entries that are encrypted, where others are
             clear; none: all are. `Track.is_encrypted` says it of samples.
-
-    >>> Encryption("cenc", None, 8).scheme
-    'cenc'
     """
 
     scheme: str
@@ -185,11 +155,7 @@ class Encryption:
 
 @record(frozen=True, slots=True)
 class SampleDefaults:
-    """A trex: what holds for samples where neither trun nor tfhd says otherwise (8.8.3).
-
-    >>> SampleDefaults(duration=1024, size=0, flags=0).duration
-    1024
-    """
+    """A trex: what holds for samples where neither trun nor tfhd says otherwise (8.8.3)."""
 
     duration: int
     size: int
@@ -260,9 +226,6 @@ class TrackInfo:
         declared_bit_rate, declared_peak_bit_rate: bits a second that btrt or esds declare, or
             None; `Track.rates` counts them.
         chapter_tracks: track_IDs of tracks whose samples name chapters of this one (tref, chap).
-
-    >>> TrackInfo.unknown(3).id
-    3
     """
 
     id: int
@@ -304,9 +267,6 @@ class TrackInfo:
         """SDR, HLG or PQ of what any decoder shows; None: not known.
 
         By the colours, or where they say nothing by what Dolby Vision says of its base layer.
-
-        >>> TrackInfo(1, "vide", "video", 1, "hvc1", None, colour=Colour(9, 18, 9)).dynamic_range
-        'HLG'
         """
         transfer = 2 if self.colour is None else self.colour.transfer
         if transfer != 2 or self.dolby_vision is None:  # 2: not said
@@ -330,11 +290,7 @@ class TrackInfo:
 
     @classmethod
     def unknown(cls, track_id: int) -> TrackInfo:
-        """A track met in a fragment without any moov: its id is all that is known.
-
-        >>> TrackInfo.unknown(1).timescale
-        0
-        """
+        """A track met in a fragment without any moov: its id is all that is known."""
         return cls(track_id, "", "other", 0, "", None)
 
     def shift(self, movie_timescale: int) -> Fraction:
@@ -392,9 +348,6 @@ class Movie:
         fragmented: whether an mvex announces fragments.
         tracks: in file order.
         chapters: of a Nero chapter list (chpl), in file order.
-
-    >>> Movie(1000, 0, True, ()).tracks
-    ()
     """
 
     timescale: int
@@ -422,9 +375,6 @@ class SampleGroup:
         sample_count: samples in the run.
         value: roll_distance in samples for `roll`; num_leading_samples for `rap ` (0: unknown);
             sample_description_index for `stsd` (8.8.7).
-
-    >>> SampleGroup("roll", 0, 10, -1).value
-    -1
     """
 
     grouping_type: str

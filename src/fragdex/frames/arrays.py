@@ -62,11 +62,7 @@ def _of_the_user(name: str) -> Any:
 
 
 class NumpyArrays(Arrays):
-    """numpy's arrays, in main memory.
-
-    >>> NumpyArrays().repeated(np.arange(2)[None], 1, 2).tolist()
-    [[0, 0, 1, 1]]
-    """
+    """numpy's arrays, in main memory."""
 
     is_on_device = False
 

@@ -17,11 +17,7 @@ Steps = tuple[int, int]
 
 
 class Crop(NamedTuple):
-    """A box whose numbers are checked.
-
-    >>> crop_of((10, 0, 74, 48)).size
-    (64, 48)
-    """
+    """A box whose numbers are checked."""
 
     left: int
     top: int
@@ -42,9 +38,6 @@ class Crop(NamedTuple):
 
         Raises:
             UndecodableMedia: the picture is smaller.
-
-        >>> crop_of((0, 0, 3, 1)).stored(Orientation(transposed=True, flipped=True), 8, 4)
-        Crop(left=7, top=0, right=8, bottom=3)
         """
         left, top, right, bottom = self
         wide, high = (height, width) if orientation.transposed else (width, height)

@@ -33,9 +33,6 @@ class FramePlan:
             are skipped.
         reads: of the file, in order.
         runs: how many times decoding begins at a sync sample.
-
-    >>> FramePlan(2, 30, (ByteRange(0, 100), ByteRange(200, 300)), 1).bytes
-    200
     """
 
     frames: int

@@ -58,9 +58,6 @@ class DecoderPool:
 
     Args:
         most: decoders that wait; those that were used least recently go first.
-
-    >>> DecoderPool(2).made
-    0
     """
 
     def __init__(self, most: int = MOST_WAITING) -> None:
@@ -163,11 +160,6 @@ class Decoders:
 
     Raises:
         UndecodableMedia, MissingExtra: as `TrackCodec`.
-
-    >>> Decoders(TrackSetup(b"", 1), None, DecoderPool(), several=False)
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.UndecodableMedia: there is no initialization segment; give it with init=
     """
 
     def __init__(

@@ -46,11 +46,6 @@ class Converter:
 
     Raises:
         ValueError: there is no such format, or an invalid size.
-
-    >>> Converter("rgba")
-    Traceback (most recent call last):
-    ...
-    ValueError: frames are one of rgb, gray, rgb16, gray16, yuv, not 'rgba'
     """
 
     def __init__(

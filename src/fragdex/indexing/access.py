@@ -18,11 +18,7 @@ MOST_READS = 64
 
 
 class Access(IntEnum):
-    """Whether decoding can start at a sample.
-
-    >>> bool(Access.NONE), bool(Access.OPEN)
-    (False, True)
-    """
+    """Whether decoding can start at a sample."""
 
     NONE = 0
     """It needs samples before it, or holds no picture that a decoder takes."""
@@ -58,11 +54,7 @@ class SampleBytes:
 
     @classmethod
     def of(cls, data: bytes | memoryview) -> SampleBytes:
-        """A sample that is at hand.
-
-        >>> SampleBytes.of(b"abcd").take(0, 1)
-        b'a'
-        """
+        """A sample that is at hand."""
         return cls(len(data), lambda start, stop: bytes(data[start:stop]))
 
     def take(self, at: int, count: int) -> bytes:

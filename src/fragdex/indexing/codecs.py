@@ -115,9 +115,6 @@ class Sound:
         channel_count: channels, low frequency effects included.
         sample_rate: samples a second of each channel, with spectral band replication.
         sample_size: bits of a sample, or what the sample entry says where the format has none.
-
-    >>> Sound(1, 44100, 16).channel_count
-    1
     """
 
     channel_count: int | None = None
@@ -196,9 +193,6 @@ class AacConfig:
         sample_rate: Hz that come out, or None.
         channel_configuration: as it is said (1.6.3.5): 0 where a program_config_element names the
             channels; None where it is not told here.
-
-    >>> aac_config(bytes.fromhex("1208"))
-    AacConfig(object_type=2, channel_count=1, sample_rate=44100, channel_configuration=1)
     """
 
     object_type: int

@@ -54,9 +54,6 @@ class Entries:
         moof_offset: int64 bytes of the file.
         time: int64 presentation time in ticks of the track's timescale.
         traf_number, trun_number, sample_number: int64, counted from 1.
-
-    >>> len(Entries(*[np.zeros(3, np.int64)] * 5))
-    3
     """
 
     moof_offset: Int64
@@ -77,9 +74,6 @@ class RandomAccess:
         start: byte where the mfra begins: the media ends here.
         tracks: track_ID → its entries; without entries it is left out.
         findings: what was odd.
-
-    >>> RandomAccess(100, {}, ()).last_moof
-    0
     """
 
     start: int

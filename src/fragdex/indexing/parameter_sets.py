@@ -9,11 +9,7 @@ Signal = tuple[int, int, int, bool]
 
 
 class Golomb(BitReader):
-    r"""Bits with the numbers of AVC and HEVC (ISO/IEC 14496-10, 9.1).
-
-    >>> Golomb(b"\x28").ue(), Golomb(b"\x28").se()
-    (4, -2)
-    """
+    """Bits with the numbers of AVC and HEVC (ISO/IEC 14496-10, 9.1)."""
 
     colour: Signal | None = None
 

@@ -88,9 +88,6 @@ class RecentFragments:
 
     Args:
         before: what is known from elsewhere in the file; until more is known, this is as there.
-
-    >>> RecentFragments().ahead()
-    4096
     """
 
     def __init__(self, before: RecentFragments | None = None) -> None:
@@ -255,11 +252,7 @@ class NumberedMoof(NamedTuple):
 
     @classmethod
     def of(cls, offset: int, moof: bytes | bytearray | memoryview) -> NumberedMoof:
-        """Of the bytes of a moof.
-
-        >>> NumberedMoof.of(7, bytes(23) + b"*")
-        NumberedMoof(offset=7, number=42)
-        """
+        """Of the bytes of a moof."""
         return cls(offset, int.from_bytes(moof[20:24], "big"))
 
 
@@ -289,11 +282,7 @@ class ExpectedMoof(NamedTuple):
         numbers: Iterable[int],
         miss: float,
     ) -> list[ExpectedMoof]:
-        """At moofs of these numbers, between two places and numbers.
-
-        >>> ExpectedMoof.between((1000, 3), (41_000, 43), [23], 0.125)
-        [ExpectedMoof(moof=NumberedMoof(offset=21000, number=23), pitch=1000.0, miss=125, span=40)]
-        """
+        """At moofs of these numbers, between two places and numbers."""
         span = right[1] - left[1]
         pitch = (right[0] - left[0]) / span
         return [
@@ -308,11 +297,7 @@ class ExpectedMoof(NamedTuple):
 
     @property
     def lowest(self) -> int:
-        """Where the search for it begins at the earliest: the next one is not farther away.
-
-        >>> ExpectedMoof(NumberedMoof(21000, 23), 1000.0, 125, 40).lowest
-        20500
-        """
+        """Where the search for it begins at the earliest: the next one is not farther away."""
         return self.moof.offset - int(self.pitch / 2)
 
 

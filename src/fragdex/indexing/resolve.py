@@ -54,9 +54,6 @@ class TrackState:
         samples, rows: samples and fragments so far.
         short_time: decode time of the last traf if its tfdt has 32 bits, which run over.
         began: decode time of the last traf that has samples.
-
-    >>> TrackState().samples
-    0
     """
 
     next_dts: int = 0

@@ -79,9 +79,6 @@ class ScanState:
         box_bytes: of these, and of the headers of all others.
         damaged: numbers of moofs that break the rules.
         damaged_tracks: why tracks of a moov cannot be read.
-
-    >>> ScanState().moof_count
-    0
     """
 
     def __init__(

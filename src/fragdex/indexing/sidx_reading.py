@@ -74,10 +74,6 @@ class SegmentMap:
         covered_until: byte after the last subsegment that follows without a gap; the rest of the
             file is to be walked from here. 0 where nothing is referenced.
         findings: what was odd.
-
-    >>> SegmentMap({}, 0, ()).doubts()
-    (Finding(code='sidx-empty', message='the sidx names no subsegment', offset=None, path='sidx',
-     track=None, count=1),)
     """
 
     streams: Mapping[int, Stream]

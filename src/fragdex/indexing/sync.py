@@ -19,9 +19,6 @@ class Expansion:
     """How many sync samples may still be written out one by one, since runs of them overlap.
 
     One for all tracks of a file: what has bytes of its own may be, and `MAX_OVERLAPPING` more.
-
-    >>> Expansion.of(4000).left - Expansion().left
-    1000
     """
 
     left: int = MAX_OVERLAPPING

@@ -51,11 +51,6 @@ class ClearBytes:
         moof: the box.
         track: track_ID.
         vector: bytes of the initialization vector of each sample by default; 0: a constant one.
-
-    >>> ClearBytes(bytes.fromhex("00000008 6d6f6f66"), 1, 8).of(0)
-    Traceback (most recent call last):
-    ...
-    fragdex.indexing.access.CannotTell: nothing says which of its bytes are encrypted
     """
 
     def __init__(self, moof: bytes, track: int, vector: int | None) -> None:

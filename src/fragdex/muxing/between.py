@@ -62,9 +62,6 @@ class Event(NamedTuple):
         arrives: seconds of presentation at which the media after it begin.
         scheme: what it is and of what kind: scheme_id_uri and value.
         is_moved: whether its time is another than the box says.
-
-    >>> Event(0, ByteRange(8, 60), 8, 1, 1000, 500, Fraction(0), ("urn:a", "1")).seconds
-    Fraction(1, 2)
     """
 
     source: int

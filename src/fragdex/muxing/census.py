@@ -32,9 +32,6 @@ class BoxKind(NamedTuple):
     Attributes:
         track: track_ID; 0: they belong to the movie or to the file.
         name: their type, and of what they are.
-
-    >>> BoxKind(1, "sbgp roll").name
-    'sbgp roll'
     """
 
     track: int

@@ -298,11 +298,7 @@ def _start(copied: tuple[ByteRange, int]) -> int:
 
 
 class Places(NamedTuple):
-    """Where parts of a source begin in a copy, rising, and where they start in the source.
-
-    >>> Places(np.array([8]), np.array([40])).starts
-    array([40])
-    """
+    """Where parts of a source begin in a copy, rising, and where they start in the source."""
 
     begins: Int64
     starts: Int64

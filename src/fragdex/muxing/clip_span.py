@@ -41,9 +41,6 @@ class Clip:
         left_out: which tracks, and what else, are not in it and why, as sentences.
         encoded: pictures next to the cuts that were re-encoded.
         kept: what of the source it shows, where parts of it were removed.
-
-    >>> Clip(iter([b"abc"]), Fraction(0), Fraction(2), (1,), True).stop
-    Fraction(2, 1)
     """
 
     blocks: Iterator[Block | ByteRange]

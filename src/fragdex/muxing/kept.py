@@ -16,9 +16,6 @@ class KeptSpan(NamedTuple):
         start, stop: seconds of the source (exclusive).
         earlier: seconds by which the output shows it sooner.
         is_behind, is_before: whether it stands after, before something that was removed.
-
-    >>> KeptSpan(Fraction(3), Fraction(5), Fraction(2)).length
-    Fraction(2, 1)
     """
 
     start: Fraction

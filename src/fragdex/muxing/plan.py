@@ -193,9 +193,6 @@ class Plan:
         init: ftyp and moov that describe them, as the source has them; for fragments.
         between: what stands between their samples, at times of the output.
         left_out: what is known not to be in it, and why.
-
-    >>> Plan(()).lacking((), (), "it has no place for it")
-    ()
     """
 
     tracks: tuple[PlannedTrack, ...]

@@ -51,9 +51,6 @@ class Chunks(NamedTuple):
         first: int64 row that each chunk begins with.
         place: int64 byte of the mdat's payload at which it begins.
         description: int64 sample description of each.
-
-    >>> Chunks(np.array([0]), np.array([8]), np.array([1])).place
-    array([8])
     """
 
     first: Int64

@@ -39,9 +39,6 @@ class SampleBudget:
     """How many samples are written out for a clip: as many as its source has bytes.
 
     A few bytes can claim tracks of a million samples each, all in the same bytes of media data.
-
-    >>> SampleBudget(1 << 20).left
-    1310720
     """
 
     def __init__(self, size: int | None) -> None:
@@ -81,9 +78,6 @@ class Reader(Source):
         size: bytes, where known.
         remote: whether reads go over a network.
         doubted: track_IDs whose sync marks an index doubts; None among them: all.
-
-    >>> Reader(lambda part: b"abc"[part.start : part.stop], 3, False).read(ByteRange(1, 2))
-    b'b'
     """
 
     def __init__(

@@ -56,9 +56,6 @@ class SourceRange(NamedTuple):
     Attributes:
         source: number of the source, from 0, in `View.sources`.
         range: bytes of it.
-
-    >>> SourceRange(0, ByteRange(8, 20)).range.size
-    12
     """
 
     source: int
@@ -208,10 +205,6 @@ class Sources:
         known: the files, as their indexes know them.
         given: the media in any form that `open_source` takes, a sequence of them with one for each
             file, or None: they are opened by their names. What was open before stays open.
-
-    >>> with Sources([FileInfo("", 3)], b"abc") as sources:
-    ...     b"".join(sources.bytes_of([b"x"]))
-    b'x'
     """
 
     def __init__(self, known: Sequence[FileInfo], given: SourcesLike | None = None) -> None:

@@ -45,11 +45,7 @@ class DateRange:
     attributes: str
 
     def line(self, zero: datetime) -> str:
-        """The tag, where time 0 of the presentation is at `zero`.
-
-        >>> DateRange(Fraction(0), Fraction(1, 2), "7", "DURATION=2").line(datetime(2030, 1, 1))
-        '#EXT-X-DATERANGE:ID="7",START-DATE="2030-01-01T00:00:00.500Z",DURATION=2'
-        """
+        """The tag, where time 0 of the presentation is at `zero`."""
         date = program_date(zero, self.begins)
         return f'#EXT-X-DATERANGE:ID="{self.id}",START-DATE="{date}",{self.attributes}'
 

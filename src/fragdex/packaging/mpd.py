@@ -38,7 +38,7 @@ Attributes = Mapping[str, str]
 
 @record(frozen=True, slots=True)
 class Timeline:
-    r"""Runs of a SegmentTimeline that only grows (5.3.9.6): those that are over as text.
+    """Runs of a SegmentTimeline that only grows (5.3.9.6): those that are over as text.
 
     Attributes:
         text: the elements of runs that are over, as they stand in a Representation.
@@ -46,9 +46,6 @@ class Timeline:
         duration: ticks of each of its segments.
         count: of its segments; 0: there is no run.
         reached: where it ends.
-
-    >>> Timeline().then([0, 4, 8, 11], [4, 4, 3, 2]).text
-    '<S t="0" d="4" r="1" />\n            <S d="3" />'
     """
 
     text: str = ""

@@ -440,11 +440,7 @@ class Normalized:
     gain: float = 0.0
 
     def gain_to(self, target: float) -> float:
-        """The gain (dB) that brings it to a loudness, or as near as its true peak allows.
-
-        >>> Normalized(-30.0, -20.0).gain_to(-23), Normalized(-30.0, -4.0).gain_to(-23)
-        (7.0, 3.0)
-        """
+        """The gain (dB) that brings it to a loudness, or as near as its true peak allows."""
         if self.integrated is None or self.true_peak is None:
             return 0.0
         return round(min(target - self.integrated, CEILING - self.true_peak), 2)

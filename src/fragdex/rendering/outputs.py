@@ -296,13 +296,6 @@ class Film:
         fragmented: movie fragments (MP4), else one moov in front of the media.
         image: what each picture of an archive is: `png`, `jpeg` or `webp`; png.
         quality: of them, 1–100; png has none.
-
-    >>> Film("webm").video.encoder, Film("webm").sound_codec
-    ('libvpx-vp9', 'libopus')
-    >>> Film("webm", codec="h264").check()
-    Traceback (most recent call last):
-    ...
-    ValueError: codec: .webm holds av1, vp9, not h264
     """
 
     container: str = _MP4

@@ -139,9 +139,6 @@ class WithData(Site):
     """A site whose page is given data: a JSON file at a place of its own.
 
     So it is known what was drawn with them, as with every other file.
-
-    >>> WithData(Page("<h1>"), {"title": "Hi"}).read(DATA).data
-    b'{"title": "Hi"}'
     """
 
     def __init__(self, site: Site, data: Any) -> None:

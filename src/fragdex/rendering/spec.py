@@ -170,11 +170,7 @@ class RenderSpec:
     film: Film = Film()
 
     def as_request(self) -> dict[str, Any]:
-        """The JSON that asks a service for it: what is as usual is left out.
-
-        >>> RenderSpec(film=Film("webm", crf=9, sound=False)).as_request()
-        {'output': {'container': 'webm', 'video': {'crf': 9}, 'silent': True}}
-        """
+        """The JSON that asks a service for it: what is as usual is left out."""
         stored = self.output
         request: dict[str, Any] = {"output": {"container": stored.container}}
         for owner in (self, stored):
@@ -208,9 +204,6 @@ class RenderSpec:
 
         Raises:
             ValueError: the range begins where the video has ended.
-
-        >>> RenderSpec(from_ms=1000, to_ms=1500).frames(10_000), RenderSpec().frames(100)
-        (range(30, 45), range(0, 3))
         """
         stop = frame_count(duration_ms, self.fps)
         if self.to_ms is not None:
@@ -234,11 +227,6 @@ class RenderSpec:
 
         Raises:
             ValueError: it is invalid.
-
-        >>> RenderSpec(fps=Fraction(25), page_fps=Fraction(60)).check_page_fps()
-        Traceback (most recent call last):
-        ...
-        ValueError: 60 is not a whole multiple of 25 frames a second, such as 50, 75
         """
         if self.page_fps is None or (self.page_fps / self.fps).denominator == 1:
             return
@@ -257,11 +245,6 @@ class RenderSpec:
 
         Raises:
             ValueError: it says why.
-
-        >>> RenderSpec(crop=(1, 0, 64, 32), scale=1.5).check_crop(640, 360)
-        Traceback (most recent call last):
-        ...
-        ValueError: 1,0,64,32 times 1.5 is not whole: 1.5,0,96,48 pixels
         """
         if self.crop is None:
             return

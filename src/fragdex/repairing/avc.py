@@ -29,11 +29,7 @@ _MOST_POC: Final = 1 << 31
 
 
 class Avc(NalUnits):
-    """AVC in samples of MP4.
-
-    >>> Avc().kind_of(bytes([0x09, 0x10]), 2)
-    'before'
-    """
+    """AVC in samples of MP4."""
 
     messages = SEI
 

@@ -31,11 +31,7 @@ _PASSED: Final = (*range(6, 10), *range(0, 16, 2))
 
 
 class Hevc(OrderedByLsb):
-    """HEVC in samples of MP4.
-
-    >>> Hevc().kind_of(bytes([70, 1, 0x50]), 3)
-    'before'
-    """
+    """HEVC in samples of MP4."""
 
     header = 2
     type_bits = 0x7E

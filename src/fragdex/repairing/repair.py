@@ -77,9 +77,6 @@ class RepairedSpan(NamedTuple):
             samples that only their neighbours delimit, at both ends or where they begin; `lost`: in
             no sample; `structure`: boxes.
         what: in words.
-
-    >>> RepairedSpan(0, 32, "structure", "ftyp").stop
-    32
     """
 
     start: int

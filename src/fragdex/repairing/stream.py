@@ -82,11 +82,7 @@ class Sound:
         return _ALIKE.get(self.rate_index, (self.rate_index,))
 
     def index_at(self, pace: Fraction) -> int:
-        """The samplingFrequencyIndex that is nearest to so many frames a second.
-
-        >>> RATES[Sound(Aac(4, 2), 4, 2).index_at(Fraction(47))]
-        48000
-        """
+        """The samplingFrequencyIndex that is nearest to so many frames a second."""
         return min(self.indexes, key=lambda one: abs(Fraction(RATES[one], AAC_FRAME) - pace))
 
 

@@ -153,11 +153,7 @@ class Header(NamedTuple):
 
 
 class Vvc(OrderedByLsb):
-    """VVC in samples of MP4.
-
-    >>> Vvc().kind_of(bytes([0, 20 << 3 | 1, 0x28]), 3)
-    'before'
-    """
+    """VVC in samples of MP4."""
 
     header = 2
     messages = PREFIX_SEI

@@ -61,9 +61,6 @@ class Form:
         function: name of its writer in the module.
         needs_samples: whether every sample must be known.
         is_text: whether people read it: without `-o` it goes to stdout.
-
-    >>> FORMS["csv"].suffix
-    '.csv'
     """
 
     module: str

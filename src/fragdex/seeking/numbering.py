@@ -157,9 +157,6 @@ class FrameRun:
     Attributes:
         start, stop: in decode order; stop is exclusive.
         wanted: those whose pictures are wanted, rising.
-
-    >>> FrameRun(0, 3, (1, 2)).stop
-    3
     """
 
     start: int
@@ -172,9 +169,6 @@ class SyncStarts:
 
     Args:
         samples: all samples, in decode order.
-
-    >>> SyncStarts(SampleTable.empty()).of(0)
-    0
     """
 
     def __init__(self, samples: SampleTable) -> None:

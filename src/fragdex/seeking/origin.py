@@ -28,9 +28,6 @@ class FileInfo:
         mtime_ns: nanoseconds since 1970 at which a local file was last written, or None.
         grows_as: device and inode of a local file that is still written: it is the same file as
             long as it is that one and not shorter than `size`. None: it must not change at all.
-
-    >>> FileInfo("movie.mp4", 1024).size
-    1024
     """
 
     name: str = ""
@@ -42,11 +39,7 @@ class FileInfo:
 
     @property
     def path(self) -> str | None:
-        """Its name, where it can be opened by that; bytes and streams have none.
-
-        >>> FileInfo("movie.mp4").path, FileInfo("<bytes>").path
-        ('movie.mp4', None)
-        """
+        """Its name, where it can be opened by that; bytes and streams have none."""
         return None if self.name[:1] in ("", "<") else self.name
 
     def media(
@@ -56,9 +49,6 @@ class FileInfo:
 
         Raises:
             SourceNotFound: nothing is given, and the file has no name; with this advice.
-
-        >>> FileInfo("movie.mp4").media(None)
-        'movie.mp4'
         """
         media = self.path if given is None else given
         if media is None:
@@ -78,10 +68,6 @@ class FileInfo:
             SourceNotFound: as `media`, or there is no such file.
             SourceChanged: it is not the file that was indexed; of remote ones reads say so.
             SourceError: it cannot be opened.
-
-        >>> with FileInfo("", 3).opened(b"abc") as source:
-        ...     source.read(ByteRange(0, 2))
-        b'ab'
         """
         media = self.media(given)
         source = open_source(media)
@@ -171,9 +157,6 @@ class How:
         mdat_bytes_read: bytes of media data that were read; 0 unless they came along in a read
             of a few KiB at the start or the end, or stand in a page of the file (4 KiB) that holds
             boxes of fragments, or next to pages that all do.
-
-    >>> How("boxes", True, "no sidx and no mfra").exact
-    True
     """
 
     method: str
@@ -192,9 +175,6 @@ class Home(NamedTuple):
         file: which bytes the index describes.
         init: ranges of the initialization segment.
         defaults: track_ID → what its trex says.
-
-    >>> Home(FileInfo("movie.mp4"), (), {}).file.name
-    'movie.mp4'
     """
 
     file: FileInfo

@@ -256,11 +256,6 @@ class Seeker(PlainSeeker):
 
     Bisection runs over memoryviews: reading one element of a numpy array costs four times as much.
     A few numbers are taken out, which costs less still, and a third of the memory.
-
-    >>> Seeker(FragmentTable.empty(), SyncTable.empty()).find(0)
-    Traceback (most recent call last):
-    ...
-    fragdex.errors.NoSyncSample: the track has no sync sample to seek to
     """
 
     def __init__(self, fragments: FragmentTable, sync: SyncTable) -> None:

@@ -43,9 +43,6 @@ class Rates:
         frame_rate: pictures a second on average, exact; None for other tracks.
         bit_rate: bits a second on average; None where the index does not know the samples' sizes.
         peak_bit_rate: most bits in any second of decode time that begins with a sample.
-
-    >>> Rates(Fraction(30000, 1001)).bit_rate is None
-    True
     """
 
     frame_rate: Fraction | None = None

@@ -35,9 +35,6 @@ class Packet(NamedTuple):
         key: whether decoding begins with it: the first one, and others that nothing is before.
         data: as it lies in the file: NAL units after their lengths, OBUs without a temporal
             delimiter.
-
-    >>> Packet(0, 512, 512, True, b"abc").key
-    True
     """
 
     dts: int

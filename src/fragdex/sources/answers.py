@@ -25,11 +25,7 @@ _ADVICE = {
 
 
 class BrokenAnswer(Exception):
-    """A try that failed in a way that another one may not; `after_s` where the server said when.
-
-    >>> BrokenAnswer("HTTP status 503", after_s=2.0).after_s
-    2.0
-    """
+    """A try that failed in a way that another one may not; `after_s` where the server said when."""
 
     def __init__(self, why: str, after_s: float | None = None) -> None:
         super().__init__(why)
@@ -37,12 +33,7 @@ class BrokenAnswer(Exception):
 
 
 class PastTheEnd(Exception):
-    """The first requested byte lies at the end of the object or after it (416).
-
-    >>> FirstAnswer("x").check(416, {"content-range": "bytes */5"}, 5, 9)
-    Traceback (most recent call last):
-    fragdex.sources.answers.PastTheEnd
-    """
+    """The first requested byte lies at the end of the object or after it (416)."""
 
 
 @record(frozen=True, slots=True)
@@ -50,9 +41,6 @@ class BodyPart:
     """Which part of an answer's body to take: `length` bytes (None: all) after `skip`.
 
     `whole` tells that the body is the whole object, from its first byte.
-
-    >>> FirstAnswer("x").check(206, {"content-range": "bytes 0-9/100"}, 0, 10)
-    BodyPart(skip=0, length=10, whole=False)
     """
 
     skip: int
@@ -76,9 +64,6 @@ class FirstAnswer:
 
         Names in `fields` are lower-case. Raises BrokenAnswer where another try may help,
         PastTheEnd, or the error that ends the reading.
-
-        >>> FirstAnswer("x").check(200, {"content-length": "5"}, 0, 10)
-        BodyPart(skip=0, length=5, whole=True)
         """
         if status in {404, 410}:
             raise SourceNotFound(
@@ -199,11 +184,7 @@ class FirstAnswer:
         self.last_modified = self.last_modified or modified
 
     def changed(self, expected: str, found: str) -> SourceChanged:
-        """Return the error for an object that is another one by now.
-
-        >>> FirstAnswer("x").changed("5 bytes", "6").found
-        '6'
-        """
+        """Return the error for an object that is another one by now."""
         return SourceChanged(
             f"{self.name} has changed since it was opened",
             expected=expected,

@@ -350,12 +350,7 @@ CLEAN_CALLS = 16
 
 
 class Cancelled(Exception):
-    """Another read of the batch failed, so that this one ends too.
-
-    >>> raise Cancelled
-    Traceback (most recent call last):
-    fragdex.sources.base.Cancelled
-    """
+    """Another read of the batch failed, so that this one ends too."""
 
 
 class ReadBatch:
@@ -367,9 +362,6 @@ class ReadBatch:
 
     `width` halves where a server refuses some of the requests that are under way together, and
     grows by one after many calls without a refusal.
-
-    >>> ReadBatch(4).run([1, 2, 3], lambda number: number * 2)
-    [2, 4, 6]
     """
 
     def __init__(self, most: int, interrupt: Callable[[], None] | None = None) -> None:
@@ -384,10 +376,6 @@ class ReadBatch:
         """Do all the jobs, at most `width` at once, and return what came of them, in order.
 
         The first error cancels the rest, is waited for until every thread has ended, and raised.
-
-        >>> ReadBatch(2).run([1, 0], lambda number: 1 // number)
-        Traceback (most recent call last):
-        ZeroDivisionError: integer division or modulo by zero
         """
         if len(jobs) < 2 or self.width < 2:
             return [work(job) for job in jobs]

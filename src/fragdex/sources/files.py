@@ -326,9 +326,6 @@ class BytesSource(Source):
     """Bytes in memory, not copied: bytes, bytearray, memoryview, mmap, a numpy array.
 
     What can be written to must not change meanwhile; a bytearray cannot be resized while open.
-
-    >>> BytesSource(bytearray(b"abc")).read_up_to(ByteRange(1, 10))
-    b'bc'
     """
 
     def __init__(

@@ -26,9 +26,6 @@ class ForeignName(str):
     """A name that stands in a file and leads out of its folder or origin; nothing opens it.
 
     `str` of it can be opened.
-
-    >>> ForeignName("/etc/passwd") == "/etc/passwd", type(str(ForeignName("/etc/passwd")))
-    (True, <class 'str'>)
     """
 
     __slots__ = ()
@@ -142,9 +139,6 @@ class SetPlace:
 
         Raises:
             SourceError: it leads out of root, by itself or by a link, and is not followed.
-
-        >>> SetPlace("/sets", None, False).address("films/a.mp4")
-        '/sets/films/a.mp4'
         """
         if store is None and filesystem is None:
             return self._on_this_machine(name)

@@ -75,14 +75,7 @@ class TranscriptionPlan:
         return cls(**{**plain, **{name: tuple(plain.get(name, ())) for name in lists}})
 
     def units(self, number: int) -> tuple[int, int]:
-        """The first unit of slice `number`, and the first one of the next slice.
-
-        >>> [
-        ...     TranscriptionPlan(1, 15_000, 0, 6000, 0.0, None, ()).units(number)
-        ...     for number in range(3)
-        ... ]
-        [(0, 2), (2, 3), (3, 5)]
-        """
+        """The first unit of slice `number`, and the first one of the next slice."""
         frames = UNIT * self.block
         first, last = (
             (2 * at * self.work_slice_ms // FRAME_MS + frames) // (2 * frames) * self.block
@@ -91,24 +84,13 @@ class TranscriptionPlan:
         return first, last
 
     def slice_of(self, unit: int) -> int:
-        """The slice that a unit belongs to.
-
-        >>> [
-        ...     TranscriptionPlan(1, 15_000, 0, 6000, 0.0, None, ()).slice_of(unit)
-        ...     for unit in range(5)
-        ... ]
-        [0, 0, 1, 2, 2]
-        """
+        """The slice that a unit belongs to."""
         frames, block = UNIT * self.block, unit // self.block
         return -(-frames * (2 * block + 1) * FRAME_MS // (2 * self.work_slice_ms)) - 1
 
     @property
     def stretches(self) -> tuple[int, ...]:
-        """Numbers of the stretches of `STRETCH` units that may hold sound.
-
-        >>> TranscriptionPlan(1, 30_000, 0, 90_000, 0.0, None, (0, 19, 20, 29)).stretches
-        (0, 1)
-        """
+        """Numbers of the stretches of `STRETCH` units that may hold sound."""
         end = -(-self.last_frame // UNIT)
         stretches: set[int] = set()
         for number in self.slices:
@@ -122,11 +104,7 @@ class TranscriptionPlan:
         return max(self.first_frame, low), max(self.first_frame, min(self.last_frame, high))
 
     def around(self, number: int) -> tuple[int, int]:
-        """The first and the last slice in which words may be whose middle lies in time `number`.
-
-        >>> TranscriptionPlan(1, 30_000, 0, 90_000, 0.0, None, ()).around(7)
-        (6, 8)
-        """
+        """The first and the last slice in which words may be whose middle lies in time `number`."""
         low = number * self.work_slice_ms // FRAME_MS - REACH
         high = (number + 1) * self.work_slice_ms // FRAME_MS + REACH
         return self.slice_of(max(0, low // UNIT)), self.slice_of(high // UNIT)

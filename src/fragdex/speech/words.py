@@ -38,11 +38,7 @@ class Word(NamedTuple):
     speaker: str | None = None
 
     def later(self, ms: int) -> Word:
-        """The same word at another time.
-
-        >>> Word("hello", 0, 400).later(1000).start_ms
-        1000
-        """
+        """The same word at another time."""
         return self._replace(start_ms=self.start_ms + ms, end_ms=self.end_ms + ms)
 
 
@@ -78,11 +74,7 @@ class SliceTranscript:
     bytes_read: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values.
-
-        >>> SliceTranscript.of_json(SliceTranscript(0, (Word("a", 0, 10),)).as_json()).words[0].text
-        'a'
-        """
+        """As plain values."""
         return {
             "number": self.number,
             "words": [list(word) for word in self.words],
@@ -126,11 +118,7 @@ class Transcript:
 
     @property
     def speakers(self) -> list[str]:
-        """Who speaks, in the order in which they first do.
-
-        >>> Transcript((Word("a", 0, 9, speaker="S1"), Word("b", 10, 20))).speakers
-        ['S1']
-        """
+        """Who speaks, in the order in which they first do."""
         return list(dict.fromkeys(word.speaker for word in self.words if word.speaker))
 
     @property
@@ -167,11 +155,7 @@ class Transcript:
         return f"this does not sound like {language}"
 
     def without_doubted(self) -> Transcript:
-        """The same without doubted words.
-
-        >>> Transcript((Word("a", 0, 90, doubted=True), Word("b", 200, 300))).without_doubted().text
-        'b'
-        """
+        """The same without doubted words."""
         return replace(self, words=tuple(word for word in self.words if not word.doubted))
 
 

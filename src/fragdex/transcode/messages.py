@@ -42,11 +42,7 @@ class Messages:
     layers: tuple[str, ...] = ()
 
     def following(self, lasting: Mapping[int, bytes]) -> Messages:
-        """The same at the start of a sequence, with those of the old one that still hold.
-
-        >>> Messages((b"a",), lasting={1: b"a"}).following({1: b"b", 2: b"c"}).before
-        (b'c', b'a')
-        """
+        """The same at the start of a sequence, with those of the old one that still hold."""
         old = [unit for kind, unit in lasting.items() if kind not in self.lasting]
         return Messages((*old, *self.before), self.after)
 

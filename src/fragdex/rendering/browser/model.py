@@ -73,12 +73,6 @@ class PageView:
             to whole pixels; None: all of it.
         page_fps: times a second that the page is called for a frame, a multiple of `fps`; None:
             as often as it is looked at.
-
-    >>> (
-    ...     PageView(1280, 720, scale=1.5).pixels,
-    ...     PageView(1280, 720, scale=1.5, crop=(0, 8, 64, 32)).frame,
-    ... )
-    ((1920, 1080), (96, 48))
     """
 
     width: int = DEFAULT_WIDTH
