@@ -23,13 +23,7 @@ FIRST = importlib.import_module("fragdex.service.records.migrations.versions.r00
 @pytest.fixture(scope="module")
 def before():
     """The tables of the version before, as its processes know them."""
-    with pytest.MonkeyPatch.context() as patch:
-        metadata = sa.MetaData(naming_convention=FIRST._metadata.naming_convention)
-        patch.setattr(FIRST, "_metadata", metadata)
-        for declare in (FIRST._callers, FIRST._stored, FIRST._files, FIRST._renders,
-                        FIRST._transcriptions, FIRST._work, FIRST._webhooks):  # fmt: skip
-            declare()
-        return metadata
+    return FIRST.declared()
 
 
 def value_of(column, ids):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,412 +11,166 @@ from alembic import op
 revision = "0021"
 down_revision = None
 
-_ID = sa.String(36)
-_NAME = sa.String(40)
-_MD5 = sa.LargeBinary(16)
-_SHA256 = sa.LargeBinary(32)
-_INSTANT = sa.DateTime(timezone=True)
-
 # Copied from `tables`, which may change: this step may not.
-_metadata = sa.MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+_TABLES = """
+tenants: *id id, name text unique, max_stored_bytes bigint?, max_render_seconds float?,
+    max_render_cost float?, max_jobs int?, retention_days float?, created_at instant
+keys: *id id, tenant_id of tenants, secret_hash sha256, name text, scope string(10),
+    created_at instant, expires_at instant?, revoked_at instant?, last_used_at instant?,
+    previous_hash sha256?, previous_until instant?
+rates: *key_id id, full_at float
+secrets: *name name, value bytes
+replays: *tenant_id of tenants, *key string(255), request_hash sha256, status int?, headers json?,
+    body bytes?, created_at instant, alive_until instant?
+    index created_at
+blobs: *tenant_id of tenants, *sha256 sha256, md5 md5, byte_size bigint, store_key text,
+    stored_bytes bigint, source_sha256 sha256?, created_at instant
+    index store_key, tenant_id md5, tenant_id source_sha256, tenant_id stored_bytes
+blob_uses: *tenant_id of tenants, *sha256 sha256, *family string(20), *record_id string(60)
+    index family record_id
+derived_files: *id id, tenant_id of tenants, source_sha256 sha256, recipe string(200), part name,
+    media_type name, created_at instant, expires_at instant
+    index expires_at
+trash: *store_key text, delete_after instant, let_go_at instant?, deleting_at instant?
+    index delete_after
+uploads: *family string(20), *record_id string(60), tenant_id of tenants, byte_size bigint,
+    next_byte bigint, md5 md5?, sha256 sha256?, draft text, object_key text?, lease_holder id?,
+    created_at instant, lease_until instant?, written_at instant?, completed_at instant?
+    index draft, tenant_id completed_at
+files: *id id, tenant_id of tenants, type string(10), filename text, mime_type name?,
+    byte_size bigint, md5 md5?, sha256 sha256?, width int?, height int?,
+    process_when_complete bool, index_key text?, problem json?, created_at instant,
+    completed_at instant?, failed_at instant?, expires_at instant?
+    index expires_at, tenant_id id, tenant_id md5, tenant_id type id
+tus_uploads: *id id, tenant_id of tenants, filename text, mime_type name, byte_size bigint,
+    md5 md5?, metadata text?, concat text?, made_file bool, created_at instant,
+    completed_at instant?, expires_at instant
+    index expires_at, tenant_id id, tenant_id md5
+isobmff_files: *id id, tenant_id of tenants, filename text, md5 md5, sha256 sha256?,
+    byte_size bigint?, index_key text?, index_json_key text?, created_at instant,
+    index_completed_at instant?, expires_at instant?
+    index expires_at, tenant_id id, tenant_id md5
+isobmff_tracks: *file_id of isobmff_files, *track_id int, tenant_id of tenants, type string(10),
+    probe_info json?, duration_ms bigint?, byte_size bigint?, codec_name name?, md5 md5?,
+    index_key text?, created_at instant, completed_at instant?
+processes: *id id, tenant_id of tenants, unprocessed_file_id of files, isobmff_file_id id?,
+    progress float, problem json?, created_at instant, started_at instant?, completed_at instant?,
+    failed_at instant?
+    index unprocessed_file_id
+timelines: *id id, tenant_id of tenants, name text, files json, gaps string(10),
+    created_at instant, expires_at instant?
+    index expires_at, tenant_id id
+renders: *id id, tenant_id of tenants, metadata json, wanted json, status string(10),
+    is_archive bool, md5 md5?, page_md5 md5?, result_md5 md5?, width int?, height int?,
+    duration_ms bigint?, frames bigint?, byte_size bigint?, media_type name?, index_key text?,
+    seconds json?, notes json?, problem json?, created_at instant, queued_at instant?,
+    started_at instant?, completed_at instant?, failed_at instant?
+    index tenant_id id, tenant_id md5
+render_parts: *render_id of renders, *number int, first bigint, stop bigint, done bigint,
+    attempts int, slice_id id?, reused bool, seconds json?, notes json?
+render_slices: *id id, tenant_id of tenants, render_id id?, recipe sha256, reads json, made json,
+    created_at instant, expires_at instant?
+    index expires_at, render_id, tenant_id recipe
+transcriptions: *id id, tenant_id of tenants, file_id of isobmff_files, track_id int,
+    work_slice_ms int, copy_orders int, status string(12), engine name, duration_ms bigint,
+    wanted_language string(35)?, language string(35)?, slices int?, words int?,
+    engine_version name?, model text?, plan json?, missing json?, seconds json?, problem json?,
+    copy_problem json?, copy_status string(12)?, copy_file_id id?, created_at instant,
+    started_at instant?, completed_at instant?, failed_at instant?
+    index file_id id, tenant_id id
+transcription_slices: *transcription_id of transcriptions, *number int, attempts int, heard json?,
+    seconds float?, completed_at instant?
+jobs: *id string(120), name name, attempt int, problem json?, created_at instant,
+    cancelled_at instant?, ended_at instant?, tenant_id id?, turn bigint?
+    index tenant_id ended_at
+executors: *id string(80), seen_at instant
+turns: *queue name, *tenant_id id, next bigint
+webhooks: *id id, tenant_id of tenants, url text, description text, types json, secret_number int,
+    previous_secret_until instant?, accepted_at instant?, disabled_at instant?,
+    disabled_because text?, created_at instant
+    index tenant_id id
+webhook_deliveries: *id id, tenant_id of tenants, webhook_id of webhooks, type name, body text,
+    status string(10), attempts int, orders int, ordered_at instant, next_attempt_at instant?,
+    response_status int?, response_body text?, problem text?, created_at instant,
+    delivered_at instant?, failed_at instant?
+    index created_at, webhook_id id
+"""
+"""Tables by name: columns, then indexes by theirs.
+
+`*`: of the primary key; `?`: may be null; `of`: the id of a row that this one goes with.
+"""
+
+_KINDS = {
+    "id": sa.String(36),
+    "name": sa.String(40),
+    "text": sa.Text(),
+    "md5": sa.LargeBinary(16),
+    "sha256": sa.LargeBinary(32),
+    "bytes": sa.LargeBinary(),
+    "int": sa.Integer(),
+    "bigint": sa.BigInteger(),
+    "float": sa.Float(),
+    "bool": sa.Boolean(),
+    "json": sa.JSON(),
+    "instant": sa.DateTime(timezone=True),
+}
 
 
 def upgrade() -> None:
     """Make them all."""
-    _callers()
-    _stored()
-    _files()
-    _renders()
-    _transcriptions()
-    _work()
-    _webhooks()
-    _metadata.create_all(op.get_bind(), checkfirst=False)
+    declared().create_all(op.get_bind(), checkfirst=False)
     if op.get_bind().dialect.name == "postgresql":
         # each request may write there, and a crash that empties it costs nothing
         op.execute("ALTER TABLE fragdex_rates SET UNLOGGED")
 
 
-def _callers() -> None:
-    _table(
-        "tenants",
-        _key(_ID, "id"),
-        [sa.Column("name", sa.Text(), nullable=False, unique=True)],
-        _optional(sa.BigInteger(), "max_stored_bytes"),
-        _optional(sa.Float(), "max_render_seconds", "max_render_cost"),
-        _optional(sa.Integer(), "max_jobs"),
-        _optional(sa.Float(), "retention_days"),
-        _created(),
+def declared() -> sa.MetaData:
+    """The tables and their indexes."""
+    metadata = sa.MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
     )
-    _table(
-        "keys",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _needed(_SHA256, "secret_hash"),
-        _needed(sa.Text(), "name"),
-        _needed(sa.String(10), "scope"),
-        _created(),
-        _optional(_INSTANT, "expires_at", "revoked_at", "last_used_at"),
-        _optional(_SHA256, "previous_hash"),
-        _optional(_INSTANT, "previous_until"),
-    )
-    _table("rates", _key(_ID, "key_id"), _needed(sa.Float(), "full_at"))
-    _table("secrets", _key(_NAME, "name"), _needed(sa.LargeBinary(), "value"))
-    _table(
-        "replays",
-        _of("tenants", "tenant_id", primary_key=True),
-        _key(sa.String(255), "key"),
-        _needed(_SHA256, "request_hash"),
-        _optional(sa.Integer(), "status"),
-        _optional(sa.JSON(), "headers"),
-        _optional(sa.LargeBinary(), "body"),
-        _created(),
-        _optional(_INSTANT, "alive_until"),
-        indexes=["created_at"],
-    )
+    for told in re.split(r"\n(?=\w)", _TABLES.strip()):
+        name, _, parts = told.partition(": ")
+        columns, _, indexes = parts.partition(" index ")
+        table = sa.Table(f"fragdex_{name}", metadata, *map(_column, columns.split(",")))
+        for index in filter(None, indexes.split(",")):
+            _index(table, index)
+    tables = metadata.tables
+    _index(tables["fragdex_derived_files"], "tenant_id source_sha256 recipe part", unique=True)
+    files, renders = tables["fragdex_isobmff_files"], tables["fragdex_renders"]
+    _index(files, "tenant_id md5 sha256", unique=True)
+    name = "ix_fragdex_isobmff_files_unknown"
+    _index(files, "tenant_id md5", files.c.sha256.is_(None), name=name, unique=True)
+    _index(renders, "created_at", sa.text("queued_at IS NULL AND failed_at IS NULL"))
+    jobs = tables["fragdex_jobs"]
+    going = "tenant_id IS NOT NULL AND ended_at IS NULL AND cancelled_at IS NULL"
+    _index(jobs, "name attempt created_at", sa.text(going))
+    slices = "tenant_id IS NULL AND attempt = 0 AND cancelled_at IS NULL"
+    _index(jobs, "name", sa.text(slices), name="ix_fragdex_jobs_waiting_slices")
+    return metadata
 
 
-def _stored() -> None:
-    _table(
-        "blobs",
-        _of("tenants", "tenant_id", primary_key=True),
-        _key(_SHA256, "sha256"),
-        _needed(_MD5, "md5"),
-        _needed(sa.BigInteger(), "byte_size"),
-        _needed(sa.Text(), "store_key"),
-        _needed(sa.BigInteger(), "stored_bytes"),
-        _optional(_SHA256, "source_sha256"),
-        _created(),
-        indexes=["store_key", "tenant_id md5", "tenant_id stored_bytes", "tenant_id source_sha256"],
-    )
-    _table(
-        "blob_uses",
-        _of("tenants", "tenant_id", primary_key=True),
-        _key(_SHA256, "sha256"),
-        _key(sa.String(20), "family"),
-        _key(sa.String(60), "record_id"),
-        indexes=["family record_id"],
-    )
-    derived_files = _table(
-        "derived_files",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _needed(_SHA256, "source_sha256"),
-        _needed(sa.String(200), "recipe"),
-        _needed(_NAME, "part", "media_type"),
-        _created(),
-        _needed(_INSTANT, "expires_at"),
-        indexes=["expires_at"],
-    )
-    derived = derived_files.c
-    sa.Index(
-        None, derived.tenant_id, derived.source_sha256, derived.recipe, derived.part, unique=True
-    )
-    _table(
-        "trash",
-        _key(sa.Text(), "store_key"),
-        _needed(_INSTANT, "delete_after"),
-        _optional(_INSTANT, "let_go_at", "deleting_at"),
-        indexes=["delete_after"],
-    )
-    _table(
-        "uploads",
-        _key(sa.String(20), "family"),
-        _key(sa.String(60), "record_id"),
-        _of("tenants", "tenant_id"),
-        _needed(sa.BigInteger(), "byte_size", "next_byte"),
-        _optional(_MD5, "md5"),
-        _optional(_SHA256, "sha256"),
-        _needed(sa.Text(), "draft"),
-        _optional(sa.Text(), "object_key"),
-        _optional(_ID, "lease_holder"),
-        _created(),
-        _optional(_INSTANT, "lease_until", "written_at", "completed_at"),
-        indexes=["draft", "tenant_id completed_at"],
-    )
+def _column(told: str) -> sa.Column[Any]:
+    name, kind, *more = told.split()
+    key, optional = name.startswith("*"), kind.endswith("?")
+    name, kind = name.removeprefix("*"), kind.removesuffix("?")
+    if kind == "of":
+        owner = sa.ForeignKey(f"fragdex_{more[0]}.id", ondelete="CASCADE")
+        return sa.Column(name, _KINDS["id"], owner, nullable=False, primary_key=key)
+    length = re.fullmatch(r"string\((\d+)\)", kind)
+    of_kind = sa.String(int(length[1])) if length else _KINDS[kind]
+    unique = "unique" in more or None
+    return sa.Column(name, of_kind, nullable=optional, primary_key=key, unique=unique)
 
 
-def _files() -> None:
-    common_indexes = ["tenant_id id", "tenant_id md5", "expires_at"]
-    _table(
-        "files",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _needed(sa.String(10), "type"),
-        _needed(sa.Text(), "filename"),
-        _optional(_NAME, "mime_type"),
-        _needed(sa.BigInteger(), "byte_size"),
-        _optional(_MD5, "md5"),
-        _optional(_SHA256, "sha256"),
-        _optional(sa.Integer(), "width", "height"),
-        _needed(sa.Boolean(), "process_when_complete"),
-        _optional(sa.Text(), "index_key"),
-        _optional(sa.JSON(), "problem"),
-        _created(),
-        _ends(),
-        indexes=["tenant_id type id", *common_indexes],
-    )
-    _table(
-        "tus_uploads",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _needed(sa.Text(), "filename"),
-        _needed(_NAME, "mime_type"),
-        _needed(sa.BigInteger(), "byte_size"),
-        _optional(_MD5, "md5"),
-        _optional(sa.Text(), "metadata", "concat"),
-        _needed(sa.Boolean(), "made_file"),
-        _created(),
-        _optional(_INSTANT, "completed_at"),
-        _needed(_INSTANT, "expires_at"),
-        indexes=common_indexes,
-    )
-    isobmff_files = _table(
-        "isobmff_files",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _needed(sa.Text(), "filename"),
-        _needed(_MD5, "md5"),
-        _optional(_SHA256, "sha256"),
-        _optional(sa.BigInteger(), "byte_size"),
-        _optional(sa.Text(), "index_key", "index_json_key"),
-        _created(),
-        _optional(_INSTANT, "index_completed_at", "expires_at"),
-        indexes=common_indexes,
-    )
-    column = isobmff_files.c
-    unknown = column.sha256.is_(None)
-    sa.Index(None, column.tenant_id, column.md5, column.sha256, unique=True)
-    sa.Index(
-        "ix_fragdex_isobmff_files_unknown",
-        column.tenant_id,
-        column.md5,
-        unique=True,
-        sqlite_where=unknown,
-        postgresql_where=unknown,
-    )
-    _table(
-        "isobmff_tracks",
-        _of("isobmff_files", "file_id", primary_key=True),
-        _key(sa.Integer(), "track_id"),
-        _of("tenants", "tenant_id"),
-        _needed(sa.String(10), "type"),
-        _optional(sa.JSON(), "probe_info"),
-        _optional(sa.BigInteger(), "duration_ms", "byte_size"),
-        _optional(_NAME, "codec_name"),
-        _optional(_MD5, "md5"),
-        _optional(sa.Text(), "index_key"),
-        _created(),
-        _optional(_INSTANT, "completed_at"),
-    )
-    _table(
-        "processes",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _of("files", "unprocessed_file_id"),
-        _optional(_ID, "isobmff_file_id"),
-        _needed(sa.Float(), "progress"),
-        _optional(sa.JSON(), "problem"),
-        _created(),
-        _optional(_INSTANT, "started_at", "completed_at", "failed_at"),
-        indexes=["unprocessed_file_id"],
-    )
-
-    _table(
-        "timelines",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _needed(sa.Text(), "name"),
-        _needed(sa.JSON(), "files"),
-        _needed(sa.String(10), "gaps"),
-        _created(),
-        _optional(_INSTANT, "expires_at"),
-        indexes=["tenant_id id", "expires_at"],
-    )
-
-
-def _renders() -> None:
-    renders = _table(
-        "renders",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _needed(sa.JSON(), "metadata", "wanted"),
-        _needed(sa.String(10), "status"),
-        _needed(sa.Boolean(), "is_archive"),
-        _optional(_MD5, "md5", "page_md5", "result_md5"),
-        _optional(sa.Integer(), "width", "height"),
-        _optional(sa.BigInteger(), "duration_ms", "frames", "byte_size"),
-        _optional(_NAME, "media_type"),
-        _optional(sa.Text(), "index_key"),
-        _optional(sa.JSON(), "seconds", "notes", "problem"),
-        _created(),
-        _optional(_INSTANT, "queued_at", "started_at", "completed_at", "failed_at"),
-        indexes=["tenant_id id", "tenant_id md5"],
-    )
-    unsent = sa.text("queued_at IS NULL AND failed_at IS NULL")
-    sa.Index(None, renders.c.created_at, sqlite_where=unsent, postgresql_where=unsent)
-    _table(
-        "render_parts",
-        _of("renders", "render_id", primary_key=True),
-        _key(sa.Integer(), "number"),
-        _needed(sa.BigInteger(), "first", "stop", "done"),
-        _needed(sa.Integer(), "attempts"),
-        _optional(_ID, "slice_id"),
-        _needed(sa.Boolean(), "reused"),
-        _optional(sa.JSON(), "seconds", "notes"),
-    )
-    _table(
-        "render_slices",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _optional(_ID, "render_id"),
-        _needed(_SHA256, "recipe"),
-        _needed(sa.JSON(), "reads", "made"),
-        _created(),
-        _optional(_INSTANT, "expires_at"),
-        indexes=["tenant_id recipe", "render_id", "expires_at"],
-    )
-
-
-def _transcriptions() -> None:
-    _table(
-        "transcriptions",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _of("isobmff_files", "file_id"),
-        _needed(sa.Integer(), "track_id", "work_slice_ms", "copy_orders"),
-        _needed(sa.String(12), "status"),
-        _needed(_NAME, "engine"),
-        _needed(sa.BigInteger(), "duration_ms"),
-        _optional(sa.String(35), "wanted_language", "language"),
-        _optional(sa.Integer(), "slices", "words"),
-        _optional(_NAME, "engine_version"),
-        _optional(sa.Text(), "model"),
-        _optional(sa.JSON(), "plan", "missing", "seconds", "problem", "copy_problem"),
-        _optional(sa.String(12), "copy_status"),
-        _optional(_ID, "copy_file_id"),
-        _created(),
-        _optional(_INSTANT, "started_at", "completed_at", "failed_at"),
-        indexes=["tenant_id id", "file_id id"],
-    )
-    _table(
-        "transcription_slices",
-        _of("transcriptions", "transcription_id", primary_key=True),
-        _key(sa.Integer(), "number"),
-        _needed(sa.Integer(), "attempts"),
-        _optional(sa.JSON(), "heard"),
-        _optional(sa.Float(), "seconds"),
-        _optional(_INSTANT, "completed_at"),
-    )
-
-
-def _work() -> None:
-    jobs = _table(
-        "jobs",
-        _key(sa.String(120), "id"),
-        _needed(_NAME, "name"),
-        _needed(sa.Integer(), "attempt"),
-        _optional(sa.JSON(), "problem"),
-        _created(),
-        _optional(_INSTANT, "cancelled_at", "ended_at"),
-        _optional(_ID, "tenant_id"),
-        _optional(sa.BigInteger(), "turn"),
-        indexes=["tenant_id ended_at"],
-    )
-    going = sa.text("tenant_id IS NOT NULL AND ended_at IS NULL AND cancelled_at IS NULL")
-    sa.Index(
-        None,
-        jobs.c.name,
-        jobs.c.attempt,
-        jobs.c.created_at,
-        sqlite_where=going,
-        postgresql_where=going,
-    )
-    slices = sa.text("tenant_id IS NULL AND attempt = 0 AND cancelled_at IS NULL")
-    sa.Index(
-        "ix_fragdex_jobs_waiting_slices",
-        jobs.c.name,
-        sqlite_where=slices,
-        postgresql_where=slices,
-    )
-    _table("executors", _key(sa.String(80), "id"), _needed(_INSTANT, "seen_at"))
-    _table(
-        "turns",
-        _key(_NAME, "queue"),
-        _key(_ID, "tenant_id"),
-        _needed(sa.BigInteger(), "next"),
-    )
-
-
-def _webhooks() -> None:
-    _table(
-        "webhooks",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _needed(sa.Text(), "url", "description"),
-        _needed(sa.JSON(), "types"),
-        _needed(sa.Integer(), "secret_number"),
-        _optional(_INSTANT, "previous_secret_until", "accepted_at", "disabled_at"),
-        _optional(sa.Text(), "disabled_because"),
-        _created(),
-        indexes=["tenant_id id"],
-    )
-    _table(
-        "webhook_deliveries",
-        _key(_ID, "id"),
-        _of("tenants", "tenant_id"),
-        _of("webhooks", "webhook_id"),
-        _needed(_NAME, "type"),
-        _needed(sa.Text(), "body"),
-        _needed(sa.String(10), "status"),
-        _needed(sa.Integer(), "attempts", "orders"),
-        _needed(_INSTANT, "ordered_at"),
-        _optional(_INSTANT, "next_attempt_at"),
-        _optional(sa.Integer(), "response_status"),
-        _optional(sa.Text(), "response_body", "problem"),
-        _created(),
-        _optional(_INSTANT, "delivered_at", "failed_at"),
-        indexes=["webhook_id id", "created_at"],
-    )
-
-
-def _table(name: str, *parts: list[sa.Column[Any]], indexes: Sequence[str] = ()) -> sa.Table:
-    """A table of these columns; an index is named by its columns."""
-    columns = [column for part in parts for column in part]
-    table = sa.Table(f"fragdex_{name}", _metadata, *columns)
-    for index in indexes:
-        sa.Index(None, *(table.c[column] for column in index.split()))
-    return table
-
-
-def _key(kind: Any, name: str) -> list[sa.Column[Any]]:
-    """A column of the primary key."""
-    return [sa.Column(name, kind, primary_key=True)]
-
-
-def _of(table: str, name: str, *, primary_key: bool = False) -> list[sa.Column[Any]]:
-    """The id of a row that this one goes with."""
-    owner = sa.ForeignKey(f"fragdex_{table}.id", ondelete="CASCADE")
-    return [sa.Column(name, _ID, owner, nullable=False, primary_key=primary_key)]
-
-
-def _needed(kind: Any, *names: str) -> list[sa.Column[Any]]:
-    return [sa.Column(name, kind, nullable=False) for name in names]
-
-
-def _optional(kind: Any, *names: str) -> list[sa.Column[Any]]:
-    return [sa.Column(name, kind) for name in names]
-
-
-def _created() -> list[sa.Column[Any]]:
-    return _needed(_INSTANT, "created_at")
-
-
-def _ends() -> list[sa.Column[Any]]:
-    return _optional(_INSTANT, "completed_at", "failed_at", "expires_at")
+def _index(
+    table: sa.Table, columns: str, where: Any = None, *, name: str | None = None, **more: Any
+) -> None:
+    """An index, named by its columns; `where`: of those rows alone."""
+    some = {} if where is None else {"sqlite_where": where, "postgresql_where": where}
+    sa.Index(name, *(table.c[column] for column in columns.split()), **some, **more)
