@@ -95,9 +95,12 @@ class Instant(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-def table(name: str, *parts: Any) -> Table:
-    """A table of the service, by its name without the prefix."""
-    return Table(PREFIX + name, metadata, *parts)
+def table(name: str, *parts: Any, indexes: Sequence[str] = ()) -> Table:
+    """A table of the service, by its name without the prefix; an index is told by its columns."""
+    made = Table(PREFIX + name, metadata, *parts)
+    for index in indexes:
+        Index(None, *(made.c[column] for column in index.split()))
+    return made
 
 
 def own_id() -> Column[str]:
@@ -170,12 +173,6 @@ def _computed_of_sqlite(element: Computed, compiler: Any, **_: Any) -> str:
     return f"GENERATED ALWAYS AS ({text}) VIRTUAL"
 
 
-def by_time_and_md5(of: Table) -> None:
-    """Index the records of a tenant as they are listed, and as they are looked up."""
-    Index(None, of.c.tenant_id, of.c.id)
-    Index(None, of.c.tenant_id, of.c.md5)
-
-
 tenants = table(
     "tenants",
     own_id(),
@@ -243,9 +240,8 @@ replays = table(
     # while the first request runs, its process moves this forward
     at("alive_until"),
     row_bytes("body", json=["headers"]),
+    indexes=["tenant_id row_bytes", "created_at"],
 )
-Index(None, replays.c.tenant_id, replays.c.row_bytes)
-Index(None, replays.c.created_at)
 
 
 blobs = table(
@@ -260,6 +256,8 @@ blobs = table(
     # of the bytes that its object is composed of, which stay as long; null: of none
     Column("source_sha256", LargeBinary(32)),
     at("created_at", needed=True),
+    # what a tenant stores is summed up from the index of `stored_bytes` alone
+    indexes=["store_key", "tenant_id md5", "tenant_id stored_bytes", "tenant_id source_sha256"],
 )
 
 blob_uses = table(
@@ -269,6 +267,7 @@ blob_uses = table(
     # the family, and the record's id ("ID" or "ID/TRACK")
     Column("family", String(20), primary_key=True),
     Column("record_id", String(60), primary_key=True),
+    indexes=["family record_id"],
 )
 
 derived_files = table(
@@ -283,6 +282,7 @@ derived_files = table(
     Column("media_type", String(40), nullable=False),
     at("created_at", needed=True),
     at("expires_at", needed=True),
+    indexes=["expires_at"],
 )
 
 trash = table(
@@ -293,6 +293,7 @@ trash = table(
     at("let_go_at"),
     # from here on nobody may name it any more
     at("deleting_at"),
+    indexes=["delete_after"],
 )
 
 uploads = table(
@@ -315,14 +316,9 @@ uploads = table(
     at("written_at"),
     at("created_at", needed=True),
     at("completed_at"),
+    indexes=["draft", "tenant_id completed_at"],
 )
 
-Index(None, blobs.c.store_key)
-Index(None, blobs.c.tenant_id, blobs.c.md5)
-# what a tenant stores is summed up from the index alone
-Index(None, blobs.c.tenant_id, blobs.c.stored_bytes)
-Index(None, blobs.c.tenant_id, blobs.c.source_sha256)
-Index(None, blob_uses.c.family, blob_uses.c.record_id)
 Index(
     None,
     derived_files.c.tenant_id,
@@ -331,10 +327,6 @@ Index(
     derived_files.c.part,
     unique=True,
 )
-Index(None, derived_files.c.expires_at)
-Index(None, trash.c.delete_after)
-Index(None, uploads.c.draft)
-Index(None, uploads.c.tenant_id, uploads.c.completed_at)
 
 
 tus_uploads = table(
@@ -355,10 +347,8 @@ tus_uploads = table(
     at("completed_at"),
     at("expires_at", needed=True),
     row_bytes("filename", "metadata", "concat"),
+    indexes=["tenant_id row_bytes", "expires_at", "tenant_id id", "tenant_id md5"],
 )
-by_time_and_md5(tus_uploads)
-Index(None, tus_uploads.c.tenant_id, tus_uploads.c.row_bytes)
-Index(None, tus_uploads.c.expires_at)
 
 
 class FileType(StrEnum):
@@ -395,8 +385,14 @@ files = table(
     at("failed_at"),
     at("expires_at"),
     row_bytes("filename", json=["problem"]),
+    indexes=[
+        "tenant_id id",
+        "tenant_id md5",
+        "tenant_id row_bytes",
+        "expires_at",
+        "tenant_id type id",
+    ],
 )
-Index(None, files.c.tenant_id, files.c.type, files.c.id)
 
 isobmff_files = table(
     "isobmff_files",
@@ -414,6 +410,7 @@ isobmff_files = table(
     at("created_at", needed=True),
     at("expires_at"),
     row_bytes("filename"),
+    indexes=["tenant_id id", "tenant_id md5", "tenant_id row_bytes", "expires_at"],
 )
 
 isobmff_tracks = table(
@@ -431,6 +428,7 @@ isobmff_tracks = table(
     at("created_at", needed=True),
     at("completed_at"),
     row_bytes(json=["probe_info"]),
+    indexes=["tenant_id row_bytes"],
 )
 
 processes = table(
@@ -445,10 +443,9 @@ processes = table(
     at("started_at"),
     at("completed_at"),
     at("failed_at"),
+    # they go with their tenant
+    indexes=["unprocessed_file_id", "tenant_id"],
 )
-Index(None, processes.c.unprocessed_file_id)
-# they go with their tenant
-Index(None, processes.c.tenant_id)
 
 repairs = table(
     "repairs",
@@ -469,10 +466,8 @@ repairs = table(
     at("completed_at"),
     at("failed_at"),
     row_bytes(json=["wanted", "report", "problem"]),
+    indexes=["file_id", "tenant_id id", "tenant_id row_bytes"],
 )
-Index(None, repairs.c.file_id)
-Index(None, repairs.c.tenant_id, repairs.c.id)
-Index(None, repairs.c.tenant_id, repairs.c.row_bytes)
 
 timelines = table(
     "timelines",
@@ -485,16 +480,8 @@ timelines = table(
     at("created_at", needed=True),
     at("expires_at"),
     row_bytes("name", json=["files"]),
+    indexes=["tenant_id id", "tenant_id row_bytes", "expires_at"],
 )
-Index(None, timelines.c.tenant_id, timelines.c.id)
-Index(None, timelines.c.tenant_id, timelines.c.row_bytes)
-Index(None, isobmff_tracks.c.tenant_id, isobmff_tracks.c.row_bytes)
-Index(None, timelines.c.expires_at)
-
-for _family in (files, isobmff_files):
-    by_time_and_md5(_family)
-    Index(None, _family.c.tenant_id, _family.c.row_bytes)
-    Index(None, _family.c.expires_at)
 
 # One record per tenant and bytes, and one per md5 whose bytes are not known: creating it again
 # answers with the one that is there. (A video may come without its md5, and turn out to be a
@@ -541,6 +528,7 @@ renders = table(
     at("completed_at"),
     at("failed_at"),
     row_bytes(json=["metadata", "wanted", "seconds", "notes", "problem"]),
+    indexes=["tenant_id row_bytes", "tenant_id id", "tenant_id md5"],
 )
 
 render_parts = table(
@@ -574,16 +562,11 @@ render_slices = table(
     at("created_at", needed=True),
     at("expires_at"),
     row_bytes(json=["reads", "made"]),
+    indexes=["tenant_id row_bytes", "tenant_id recipe", "render_id", "expires_at"],
 )
-by_time_and_md5(renders)
 # those whose page is to come
 _UNSENT = text("queued_at IS NULL AND failed_at IS NULL")
 Index(None, renders.c.created_at, sqlite_where=_UNSENT, postgresql_where=_UNSENT)
-Index(None, renders.c.tenant_id, renders.c.row_bytes)
-Index(None, render_slices.c.tenant_id, render_slices.c.row_bytes)
-Index(None, render_slices.c.tenant_id, render_slices.c.recipe)
-Index(None, render_slices.c.render_id)
-Index(None, render_slices.c.expires_at)
 
 
 transcriptions = table(
@@ -622,6 +605,7 @@ transcriptions = table(
     at("completed_at"),
     at("failed_at"),
     row_bytes(json=["plan", "missing", "seconds", "problem", "copy_problem"]),
+    indexes=["tenant_id id", "tenant_id row_bytes", "file_id id"],
 )
 
 transcription_slices = table(
@@ -646,9 +630,6 @@ transcription_speakers = table(
     # by S1, S2 …; those without a name are left out
     Column("names", JSON, nullable=False, default=dict),
 )
-Index(None, transcriptions.c.tenant_id, transcriptions.c.id)
-Index(None, transcriptions.c.tenant_id, transcriptions.c.row_bytes)
-Index(None, transcriptions.c.file_id, transcriptions.c.id)
 
 
 jobs = table(
@@ -668,8 +649,8 @@ jobs = table(
     Column("turn", BigInteger),
     # null for slices, and as long as a job is not over
     at("ended_at"),
+    indexes=["tenant_id ended_at"],
 )
-Index(None, jobs.c.tenant_id, jobs.c.ended_at)
 # What waits and what runs, of all tenants.
 _GOING = text("tenant_id IS NOT NULL AND ended_at IS NULL AND cancelled_at IS NULL")
 Index(
@@ -723,8 +704,8 @@ webhooks = table(
     at("disabled_at"),
     Column("disabled_because", Text),
     at("created_at", needed=True),
+    indexes=["tenant_id id"],
 )
-Index(None, webhooks.c.tenant_id, webhooks.c.id)
 
 webhook_deliveries = table(
     "webhook_deliveries",
@@ -750,7 +731,5 @@ webhook_deliveries = table(
     at("delivered_at"),
     at("failed_at"),
     row_bytes("body", "response_body", json=["problem"]),
+    indexes=["webhook_id id", "tenant_id row_bytes", "created_at"],
 )
-Index(None, webhook_deliveries.c.webhook_id, webhook_deliveries.c.id)
-Index(None, webhook_deliveries.c.tenant_id, webhook_deliveries.c.row_bytes)
-Index(None, webhook_deliveries.c.created_at)

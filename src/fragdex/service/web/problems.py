@@ -13,7 +13,7 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -27,6 +27,8 @@ from fragdex.service.logs import explained
 from fragdex.service.web.prefix import public_path
 
 log = logging.getLogger("fragdex.service")
+
+Key = TypeVar("Key")
 
 MEDIA_TYPE = "application/problem+json"
 REGISTRY = "https://iana.org/assignments/http-problem-types"
@@ -72,136 +74,100 @@ class Row(NamedTuple):
         return f"{REGISTRY if self.registered else public_path('/docs')}#{self.slug}"
 
 
-PROBLEMS: dict[type[FragdexError], Row] = {
-    # ---- the service's own
-    kinds.ServiceError: Row(500, Action.REPORT, "fault", "A fault of the service"),
-    kinds.RecordNotFound: Row(404, Action.STOP, "not-found", "No such record"),
-    kinds.NotYet: Row(404, Action.RETRY, "not-yet", "It is being made"),
-    kinds.UploadIncomplete: Row(404, Action.RESEND, "upload-incomplete", "Bytes are missing"),
-    kinds.Unauthenticated: Row(401, Action.AUTHORIZE, "unauthenticated", "A key is needed"),
-    kinds.Forbidden: Row(
-        403, Action.AUTHORIZE, "forbidden", "The key or token does not allow this"
-    ),
-    kinds.InvalidRequest: Row(422, Action.CHANGE, "invalid-request", "The request breaks a rule"),
-    kinds.IdempotencyMismatch: Row(
-        422, Action.CHANGE, "idempotency-mismatch", "The Idempotency-Key belongs to another request"
-    ),
-    kinds.Unprocessable: Row(422, Action.CHANGE, "unprocessable", "These bytes cannot be used"),
-    kinds.DigestMismatch: Row(422, Action.RESEND, "md5-mismatch", "The bytes have another md5"),
-    kinds.BodyLengthMismatch: Row(
-        422, Action.RESEND, "body-length-mismatch", "The body has another length than announced"
-    ),
-    kinds.PageFailed: Row(422, Action.CHANGE, "page-failed", "The page cannot be rendered"),
-    kinds.BrowserGone: Row(503, Action.RETRY, "browser-gone", "The browser ended"),
-    kinds.Conflict: Row(409, Action.CHANGE, "conflict", "The record does not allow this request"),
-    kinds.RequestRunning: Row(
-        409, Action.RETRY, "request-running", "The first of these requests is running"
-    ),
-    kinds.Obstructed: Row(409, Action.PREPARE, "obstructed", "Something else stands in the way"),
-    kinds.Finished: Row(409, Action.STOP, "finished", "The record is final"),
-    kinds.UploadGap: Row(409, Action.RESEND, "upload-gap", "Bytes before this chunk are missing"),
-    kinds.UploadOffsetMismatch: Row(
-        409, Action.RESEND, "mismatching-upload-offset", "Mismatching Upload Offset", True
-    ),
-    kinds.UploadCompleted: Row(400, Action.STOP, "completed-upload", "Upload Is Completed", True),
-    kinds.UploadLengthMismatch: Row(
-        400, Action.CHANGE, "inconsistent-upload-length", "Inconsistent Upload Length Values", True
-    ),
-    kinds.UploadBusy: Row(
-        409, Action.RETRY, "upload-busy", "Another request is writing these bytes"
-    ),
-    kinds.Superseded: Row(409, Action.STOP, "superseded", "A later request took its place"),
-    kinds.NotReady: Row(409, Action.RETRY, "not-ready", "It is being made"),
-    kinds.BytesMissing: Row(409, Action.RESEND, "bytes-missing", "Bytes of it are missing"),
-    kinds.NeverReady: Row(409, Action.STOP, "never-ready", "It failed, or was cancelled"),
-    kinds.TooLarge: Row(413, Action.CHANGE, "too-large", "Larger than this service accepts"),
-    kinds.QuotaExceeded: Row(
-        413, Action.PREPARE, "quota-exceeded", "The tenant's quota is exceeded"
-    ),
-    kinds.TooManyRequests: Row(429, Action.RETRY, "too-many-requests", "Too many requests"),
-    kinds.RequestTimedOut: Row(
-        408, Action.RESEND, "request-timed-out", "The request body stopped arriving"
-    ),
-    kinds.NotAcceptable: Row(406, Action.CHANGE, "not-acceptable", "This format is not available"),
-    kinds.UnsupportedMediaType: Row(
-        415, Action.CHANGE, "unsupported-media-type", "The body has another type"
-    ),
-    kinds.UnsupportedVersion: Row(
-        412, Action.CHANGE, "unsupported-version", "The protocol has another version"
-    ),
-    kinds.ChecksumMismatch: Row(
-        460, Action.RESEND, "checksum-mismatch", "The bytes have another checksum"
-    ),
-    kinds.StoreFull: Row(507, Action.RETRY, "store-full", "No space left"),
-    kinds.MediaUnavailable: Row(
-        502, Action.RETRY, "media-unavailable", "The server of the media does not answer"
-    ),
-    kinds.Unavailable: Row(503, Action.RETRY, "unavailable", "Not available at the moment"),
-    kinds.EngineUnavailable: Row(
-        501, Action.REPORT, "engine-unavailable", "A part of the service is missing"
-    ),
-    kinds.ConfigError: Row(500, Action.REPORT, "misconfigured", "The service is misconfigured"),
-    # ---- the library's: what a caller's bytes and numbers are guilty of
-    kinds.FragdexError: Row(500, Action.REPORT, "library-fault", "A fault of the library"),
-    kinds.FormatError: Row(
-        422, Action.CHANGE, "bad-format", "The bytes break the rules of their format"
-    ),
-    kinds.NotISOBMFF: Row(422, Action.CHANGE, "not-isobmff", "This is not an ISO base media file"),
-    kinds.MalformedBox: Row(422, Action.CHANGE, "malformed-box", "A box contradicts the standard"),
-    kinds.TruncatedInput: Row(422, Action.CHANGE, "truncated", "The file ends too early"),
-    kinds.LimitExceeded: Row(
-        422, Action.CHANGE, "limit-exceeded", "A number in the file exceeds a limit"
-    ),
-    kinds.DamagedIndex: Row(422, Action.CHANGE, "damaged-index", "The index cannot be trusted"),
-    kinds.MalformedCaptions: Row(
-        422, Action.CHANGE, "malformed-captions", "The captions cannot be read"
-    ),
-    kinds.InvalidDigest: Row(422, Action.CHANGE, "invalid-md5", "This is not an md5"),
-    kinds.BuildError: Row(422, Action.CHANGE, "cannot-write", "A value does not fit this form"),
-    kinds.InvalidRange: Row(422, Action.CHANGE, "invalid-range", "These positions are not a range"),
-    kinds.TrackNotFound: Row(404, Action.STOP, "no-such-track", "No such track"),
-    kinds.InexactIndex: Row(422, Action.CHANGE, "inexact-index", "The index has no samples"),
-    kinds.UndecodableMedia: Row(
-        422, Action.CHANGE, "undecodable-media", "The media cannot be decoded"
-    ),
-    kinds.UnverifiedSync: Row(
-        422, Action.CHANGE, "unverified-sync", "Sync samples cannot be verified"
-    ),
-    kinds.NoSyncSample: Row(
-        422, Action.CHANGE, "no-sync-sample", "There is no sync sample to seek to"
-    ),
-    kinds.IndexMismatch: Row(
-        422, Action.CHANGE, "index-mismatch", "The index does not describe this file"
-    ),
-    # ---- the library's: the service reads its own store through it
-    kinds.SourceError: Row(503, Action.RETRY, "source-error", "Reading stored bytes failed"),
-    kinds.SourceNotFound: Row(404, Action.STOP, "bytes-not-found", "The bytes no longer exist"),
-    kinds.SourceUnavailable: Row(
-        503, Action.RETRY, "source-unavailable", "The store does not answer"
-    ),
-    kinds.SourceChanged: Row(
-        503, Action.RETRY, "source-changed", "Stored bytes changed while being read"
-    ),
-    kinds.RangeIgnored: Row(
-        500, Action.REPORT, "range-ignored", "The store does not answer ranges"
-    ),
-    kinds.BudgetExceeded: Row(
-        500, Action.REPORT, "budget-exceeded", "A reading budget was used up"
-    ),
-    kinds.MissingExtra: Row(
-        501, Action.REPORT, "missing-extra", "A package of the service is missing"
-    ),
-}
+def _rows(told: Mapping[Key, tuple[Any, ...]]) -> dict[Key, Row]:
+    return {
+        key: Row(status, Action(action), *more) for key, (status, action, *more) in told.items()
+    }
 
-HTTP: dict[int, Row] = {
-    400: Row(400, Action.CHANGE, "bad-request", "The request cannot be read"),
-    404: Row(404, Action.STOP, "no-such-path", "No such path"),
-    405: Row(405, Action.CHANGE, "method-not-allowed", "The path does not support this method"),
-    412: Row(412, Action.CHANGE, "precondition-failed", "The bytes are not those of If-Match"),
-    413: Row(413, Action.CHANGE, "too-large", "Larger than this service accepts"),
-    416: Row(416, Action.CHANGE, "range-not-satisfiable", "The bytes end before this range"),
-    500: Row(500, Action.REPORT, "fault", "A fault of the service"),
-}
+
+PROBLEMS: dict[type[FragdexError], Row] = _rows({
+    # ---- the service's own
+    kinds.ServiceError: (500, "report", "fault", "A fault of the service"),
+    kinds.RecordNotFound: (404, "stop", "not-found", "No such record"),
+    kinds.NotYet: (404, "retry", "not-yet", "It is being made"),
+    kinds.UploadIncomplete: (404, "resend", "upload-incomplete", "Bytes are missing"),
+    kinds.Unauthenticated: (401, "authorize", "unauthenticated", "A key is needed"),
+    kinds.Forbidden: (403, "authorize", "forbidden", "The key or token does not allow this"),
+    kinds.InvalidRequest: (422, "change", "invalid-request", "The request breaks a rule"),
+    kinds.IdempotencyMismatch: (
+        422, "change", "idempotency-mismatch", "The Idempotency-Key belongs to another request"),
+    kinds.Unprocessable: (422, "change", "unprocessable", "These bytes cannot be used"),
+    kinds.DigestMismatch: (422, "resend", "md5-mismatch", "The bytes have another md5"),
+    kinds.BodyLengthMismatch: (
+        422, "resend", "body-length-mismatch", "The body has another length than announced"),
+    kinds.PageFailed: (422, "change", "page-failed", "The page cannot be rendered"),
+    kinds.BrowserGone: (503, "retry", "browser-gone", "The browser ended"),
+    kinds.Conflict: (409, "change", "conflict", "The record does not allow this request"),
+    kinds.RequestRunning: (
+        409, "retry", "request-running", "The first of these requests is running"),
+    kinds.Obstructed: (409, "prepare", "obstructed", "Something else stands in the way"),
+    kinds.Finished: (409, "stop", "finished", "The record is final"),
+    kinds.UploadGap: (409, "resend", "upload-gap", "Bytes before this chunk are missing"),
+    kinds.UploadOffsetMismatch: (
+        409, "resend", "mismatching-upload-offset", "Mismatching Upload Offset", True),
+    kinds.UploadCompleted: (400, "stop", "completed-upload", "Upload Is Completed", True),
+    kinds.UploadLengthMismatch: (
+        400, "change", "inconsistent-upload-length", "Inconsistent Upload Length Values", True),
+    kinds.UploadBusy: (409, "retry", "upload-busy", "Another request is writing these bytes"),
+    kinds.Superseded: (409, "stop", "superseded", "A later request took its place"),
+    kinds.NotReady: (409, "retry", "not-ready", "It is being made"),
+    kinds.BytesMissing: (409, "resend", "bytes-missing", "Bytes of it are missing"),
+    kinds.NeverReady: (409, "stop", "never-ready", "It failed, or was cancelled"),
+    kinds.TooLarge: (413, "change", "too-large", "Larger than this service accepts"),
+    kinds.QuotaExceeded: (413, "prepare", "quota-exceeded", "The tenant's quota is exceeded"),
+    kinds.TooManyRequests: (429, "retry", "too-many-requests", "Too many requests"),
+    kinds.RequestTimedOut: (
+        408, "resend", "request-timed-out", "The request body stopped arriving"),
+    kinds.NotAcceptable: (406, "change", "not-acceptable", "This format is not available"),
+    kinds.UnsupportedMediaType: (
+        415, "change", "unsupported-media-type", "The body has another type"),
+    kinds.UnsupportedVersion: (
+        412, "change", "unsupported-version", "The protocol has another version"),
+    kinds.ChecksumMismatch: (460, "resend", "checksum-mismatch", "The bytes have another checksum"),
+    kinds.StoreFull: (507, "retry", "store-full", "No space left"),
+    kinds.MediaUnavailable: (
+        502, "retry", "media-unavailable", "The server of the media does not answer"),
+    kinds.Unavailable: (503, "retry", "unavailable", "Not available at the moment"),
+    kinds.EngineUnavailable: (
+        501, "report", "engine-unavailable", "A part of the service is missing"),
+    kinds.ConfigError: (500, "report", "misconfigured", "The service is misconfigured"),
+    # ---- the library's: what a caller's bytes and numbers are guilty of
+    kinds.FragdexError: (500, "report", "library-fault", "A fault of the library"),
+    kinds.FormatError: (422, "change", "bad-format", "The bytes break the rules of their format"),
+    kinds.NotISOBMFF: (422, "change", "not-isobmff", "This is not an ISO base media file"),
+    kinds.MalformedBox: (422, "change", "malformed-box", "A box contradicts the standard"),
+    kinds.TruncatedInput: (422, "change", "truncated", "The file ends too early"),
+    kinds.LimitExceeded: (422, "change", "limit-exceeded", "A number in the file exceeds a limit"),
+    kinds.DamagedIndex: (422, "change", "damaged-index", "The index cannot be trusted"),
+    kinds.MalformedCaptions: (422, "change", "malformed-captions", "The captions cannot be read"),
+    kinds.InvalidDigest: (422, "change", "invalid-md5", "This is not an md5"),
+    kinds.BuildError: (422, "change", "cannot-write", "A value does not fit this form"),
+    kinds.InvalidRange: (422, "change", "invalid-range", "These positions are not a range"),
+    kinds.TrackNotFound: (404, "stop", "no-such-track", "No such track"),
+    kinds.InexactIndex: (422, "change", "inexact-index", "The index has no samples"),
+    kinds.UndecodableMedia: (422, "change", "undecodable-media", "The media cannot be decoded"),
+    kinds.UnverifiedSync: (422, "change", "unverified-sync", "Sync samples cannot be verified"),
+    kinds.NoSyncSample: (422, "change", "no-sync-sample", "There is no sync sample to seek to"),
+    kinds.IndexMismatch: (422, "change", "index-mismatch", "The index does not describe this file"),
+    # ---- the library's: the service reads its own store through it
+    kinds.SourceError: (503, "retry", "source-error", "Reading stored bytes failed"),
+    kinds.SourceNotFound: (404, "stop", "bytes-not-found", "The bytes no longer exist"),
+    kinds.SourceUnavailable: (503, "retry", "source-unavailable", "The store does not answer"),
+    kinds.SourceChanged: (503, "retry", "source-changed", "Stored bytes changed while being read"),
+    kinds.RangeIgnored: (500, "report", "range-ignored", "The store does not answer ranges"),
+    kinds.BudgetExceeded: (500, "report", "budget-exceeded", "A reading budget was used up"),
+    kinds.MissingExtra: (501, "report", "missing-extra", "A package of the service is missing"),
+})  # fmt: skip
+
+HTTP: dict[int, Row] = _rows({
+    400: (400, "change", "bad-request", "The request cannot be read"),
+    404: (404, "stop", "no-such-path", "No such path"),
+    405: (405, "change", "method-not-allowed", "The path does not support this method"),
+    412: (412, "change", "precondition-failed", "The bytes are not those of If-Match"),
+    413: (413, "change", "too-large", "Larger than this service accepts"),
+    416: (416, "change", "range-not-satisfiable", "The bytes end before this range"),
+    500: (500, "report", "fault", "A fault of the service"),
+})  # fmt: skip
 """What is refused before any operation is asked."""
 
 # What these say may name the machine's own paths and addresses.

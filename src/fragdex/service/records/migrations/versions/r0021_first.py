@@ -100,7 +100,7 @@ webhook_deliveries: *id id, tenant_id of tenants, webhook_id of webhooks, type n
 `*`: of the primary key; `?`: may be null; `of`: the id of a row that this one goes with.
 """
 
-_KINDS = {
+_KINDS: dict[str, Any] = {
     "id": sa.String(36),
     "name": sa.String(40),
     "text": sa.Text(),
@@ -163,7 +163,7 @@ def _column(told: str) -> sa.Column[Any]:
         owner = sa.ForeignKey(f"fragdex_{more[0]}.id", ondelete="CASCADE")
         return sa.Column(name, _KINDS["id"], owner, nullable=False, primary_key=key)
     length = re.fullmatch(r"string\((\d+)\)", kind)
-    of_kind = sa.String(int(length[1])) if length else _KINDS[kind]
+    of_kind: Any = sa.String(int(length[1])) if length else _KINDS[kind]
     unique = "unique" in more or None
     return sa.Column(name, of_kind, nullable=optional, primary_key=key, unique=unique)
 
