@@ -96,7 +96,7 @@ class Instant(TypeDecorator[datetime]):
 
 
 def table(name: str, *parts: Any, indexes: Sequence[str] = ()) -> Table:
-    """A table of the service, by its name without the prefix; an index is told by its columns."""
+    """A table of the service, by its name without the prefix; an index is given by its columns."""
     made = Table(PREFIX + name, metadata, *parts)
     for index in indexes:
         Index(None, *(made.c[column] for column in index.split()))
