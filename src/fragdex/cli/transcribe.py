@@ -223,7 +223,12 @@ def transcribe(
     if form == "mp4" and opening["period"] is not None:
         raise typer.BadParameter("--period cannot be used with captions inside a file: write .vtt")
     with options.extra("speech"):
-        from fragdex.speech.captions import CaptionLayout, marked, spans_in_seconds
+        from fragdex.speech.captions import (
+            CaptionLayout,
+            languages_in_seconds,
+            marked,
+            spans_in_seconds,
+        )
         from fragdex.speech.engines import EngineChoice, default_engine, make_engine
         from fragdex.speech.transcribe import cuts_of
         from fragdex.speech.transcribe import transcribe as transcribe_file
@@ -305,6 +310,7 @@ def transcribe(
                     complain(f"{file}: captions do not follow cuts of the picture: {error}")
             _write(transcript, layout, form, output, index, source)
     spans = {
+        "languages": languages_in_seconds(transcript),
         "doubted": spans_in_seconds(transcript.doubted),
         "unattributed": spans_in_seconds(transcript.unattributed),
     }
@@ -321,6 +327,8 @@ def _remotely(
     began = time.monotonic()
     with remote.client_of(server, key) as client:
         record = transcribe_remotely(client, file, form, output, names, **wanted)
+        from msgspec import to_builtins
+
         from fragdex.client import api
 
         document = client.send(api.download_transcription_json(record.id))
@@ -329,11 +337,9 @@ def _remotely(
             who = f"{called[one.speaker]}: " if one.speaker else ""
             say(_shown(one.start, who + one.text) + "\n")
     spans = {
-        name: [{"start": one.start, "end": one.end, "reason": one.reason} for one in found]
-        for name, found in (
-            ("doubted", document.doubted), ("unattributed", document.unattributed),
-        )
-    }  # fmt: skip
+        name: to_builtins(getattr(document, name))
+        for name in ("languages", "doubted", "unattributed")
+    }
     _report(file, output, record, spans, record.words or 0, began, json=json, id=record.id)
     return 0
 
@@ -506,7 +512,8 @@ def _report(
 
 def _line(facts: dict[str, Any]) -> str:
     words = f"{facts['words']:,} word{'' if facts['words'] == 1 else 's'}"
-    language = f" ({facts['language']})" if facts["language"] else ""
+    found = dict.fromkeys(one["language"] for one in facts["languages"])
+    language = f" ({', '.join(found) or facts['language']})" if facts["language"] else ""
     where = f"{facts['captions']}: " if facts["captions"] not in (None, "-") else ""
     return f"{where}{words}{language} by {facts['engine']}, in {facts['seconds']:.1f} s"
 

@@ -409,9 +409,10 @@ def as_document(words: Sequence[Word], layout: CaptionLayout = USUAL) -> dict[st
 
 
 def as_json(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
-    """`as_document` of the whole; also language, text, speakers, and spans to beware of."""
+    """`as_document` of the whole; also languages, text, speakers, and spans to beware of."""
     document = {
         "language": transcript.language,
+        "languages": languages_in_seconds(transcript),
         "text": spoken(_shown(transcript.words, layout)),
         **as_document(transcript.words, layout),
         "speakers": [{"id": one, "name": transcript.names.get(one)} for one in transcript.speakers],
@@ -431,6 +432,14 @@ def spans_in_seconds(spans: Iterable[SpanNote]) -> list[dict[str, Any]]:
     return [
         {"start": span.start_ms / 1000, "end": span.end_ms / 1000, "reason": span.reason}
         for span in spans
+    ]
+
+
+def languages_in_seconds(transcript: Transcript) -> list[dict[str, Any]]:
+    """Spans of languages as documents have them."""
+    return [
+        {"start": span.start_ms / 1000, "end": span.end_ms / 1000, "language": span.language}
+        for span in transcript.languages
     ]
 
 

@@ -76,12 +76,14 @@ class Utterance(NamedTuple):
         start, stop: frames of sound that it hears (last exclusive).
         begin, end: frames of which it is asked: words count whose middle lies there. Beyond, it
             only listens.
+        language: in which it is heard; None: that of the track.
     """
 
     start: int
     stop: int
     begin: int
     end: int
+    language: str | None = None
 
 
 def loudness(sound: Ints) -> Levels:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +25,7 @@ from fragdex.speech.words import SpanNote
 LEAST_SLICE_MS: Final = 5_000
 MOST_SLICE_MS: Final = 60_000
 STRETCH: Final = 60
-"""Units in which voices are told apart at once: ten minutes."""
+"""Units in which voices are told apart at once, and one language is spoken: ten minutes."""
 _MOST_UNITS: Final = 48 * 3600 * 100 // UNIT
 """Units of a track: two days; times beyond are those of a broken file."""
 _LONG_SECONDS: Final = 60
@@ -30,8 +34,6 @@ _MOST_SAMPLE_SECONDS: Final = 10
 """The longest frames of sound there are: FLAC has 65,535 samples, 8 s at 8 kHz."""
 _MOST_SAMPLES: Final = 1 << 22
 """Fragments of more samples are believed: to look into them costs more than to hear them."""
-_PROBES: Final = 8
-_PROBE_FRAMES: Final = 200
 _FRAMES_A_SECOND: Final = 1000 // FRAME_MS
 
 
@@ -46,11 +48,13 @@ class TranscriptionPlan:
         first_frame, last_frame: frames of 10 ms from presentation time 0 that the track has (last
             exclusive).
         quiet: the track's threshold in dB.
-        language: ISO 639-1, as requested, else what the engine detects or knows alone; None
-            where nobody knows.
+        language: ISO 639-1, as requested, else what the engine detects in most of the track or
+            knows alone; None where nobody knows.
         slices: numbers of the slices that may hold sound.
         block: units that an engine may hear together, counted from unit 0: no slice parts them.
         vocabulary: names and terms that the engine prefers where they are said.
+        languages: stretches from which on another language is spoken, and which, in order; empty
+            where the track has one.
     """
 
     track: int
@@ -62,17 +66,26 @@ class TranscriptionPlan:
     slices: tuple[int, ...]
     block: int = 1
     vocabulary: tuple[str, ...] = ()
+    languages: tuple[tuple[int, str], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
-        lists = {"slices": list(self.slices), "vocabulary": list(self.vocabulary)}
-        return asdict(self) | lists
+        return asdict(self)
 
     @classmethod
     def of_json(cls, plain: Mapping[str, Any]) -> TranscriptionPlan:
         """The same again."""
-        lists = ("slices", "vocabulary")  # plans of earlier versions have no vocabulary
-        return cls(**{**plain, **{name: tuple(plain.get(name, ())) for name in lists}})
+        # Plans of earlier versions have no vocabulary and no languages.
+        lists = {name: tuple(plain.get(name, ())) for name in ("slices", "vocabulary")}
+        languages = tuple((stretch, language) for stretch, language in plain.get("languages", ()))
+        return cls(**{**plain, **lists, "languages": languages})
+
+    def language_of(self, unit: int) -> str | None:
+        """The language in which a unit is heard."""
+        if not self.languages:
+            return self.language
+        place = bisect_right(self.languages, unit // STRETCH, key=itemgetter(0))
+        return self.languages[max(0, place - 1)][1]
 
     def units(self, number: int) -> tuple[int, int]:
         """The first unit of slice `number`, and the first one of the next slice."""
@@ -97,6 +110,39 @@ class TranscriptionPlan:
             first, last = self.units(number)
             stretches.update(range(first // STRETCH, -(-min(last, end) // STRETCH)))
         return tuple(sorted(stretches))
+
+    def in_languages(
+        self,
+        spans: Sequence[tuple[int, int]],
+        detect: Callable[[list[tuple[int, int]]], str | None],
+    ) -> TranscriptionPlan:
+        """The plan with the language of each stretch; where none is found, with that of the next.
+
+        Args:
+            spans: frames that have samples, as of `plan_of`.
+            detect: gives the language that is spoken in some of them, or None.
+        """
+        found: dict[int, str] = {}
+        lasts: Counter[str] = Counter()
+        for number in self.stretches:
+            low, high = (at * STRETCH * UNIT for at in (number, number + 1))
+            first = bisect_right(spans, low, key=itemgetter(1))
+            last = bisect_left(spans, high, key=itemgetter(0))
+            own = [(max(low, start), min(stop, high)) for start, stop in spans[first:last]]
+            language = detect(own)
+            if language is not None:
+                found[number] = language
+                lasts[language] += sum(stop - start for start, stop in own)
+        if not found:
+            return self
+        changes = tuple(
+            (next(alike)[0], language) for language, alike in groupby(found.items(), itemgetter(1))
+        )
+        return replace(
+            self,
+            language=lasts.most_common(1)[0][0],
+            languages=changes if len(changes) > 1 else (),
+        )
 
     def span(self, number: int) -> tuple[int, int]:
         """Frames [low, high) of slice `number`, but for the place of its cuts."""
@@ -210,18 +256,24 @@ def _joined(
     return spans
 
 
-def probes_of(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Parts of a track that tell how loud it is, spread evenly over what it has."""
+def probes_of(
+    spans: Sequence[tuple[int, int]], count: int = 8, frames: int = 200
+) -> Sequence[tuple[int, int]]:
+    """Parts of spans, spread evenly over them; all of them where that is no more.
+
+    Args:
+        count, frames: how many, and how long each is at most.
+    """
     whole = sum(high - low for low, high in spans)
-    if whole <= _PROBES * _PROBE_FRAMES:
+    if whole <= count * frames:
         return spans
     probes = []
-    for number in range(_PROBES):
-        place = whole * (2 * number + 1) // (2 * _PROBES)
+    for number in range(count):
+        place = whole * (2 * number + 1) // (2 * count)
         for low, high in spans:
             if place < high - low:
-                start = min(max(low, low + place - _PROBE_FRAMES // 2), high - 1)
-                probes.append((start, min(high, start + _PROBE_FRAMES)))
+                start = min(max(low, low + place - frames // 2), high - 1)
+                probes.append((start, min(high, start + frames)))
                 break
             place -= high - low
     return probes

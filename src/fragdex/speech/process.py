@@ -345,7 +345,9 @@ class _SpeechJobs:
                 "the acoustic model that chooses between spellings is not installed",
                 advice="pip install 'fragdex[speech]', or leave the vocabulary out",
             )
-        plan: TranscriptionPlan = self._listener.plan(work_slice_ms, self.engine, language, entries)
+        plan: TranscriptionPlan = self._listener.plan(
+            work_slice_ms, self.engine, language, entries, self._report
+        )
         return plan.as_json()
 
     def transcribe_slice(self, plan: dict[str, Any], number: int) -> dict[str, Any]:

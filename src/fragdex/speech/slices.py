@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import count, groupby, islice, pairwise
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -49,6 +51,10 @@ _BESIDE: Final = 10
 """Frames on both sides of a slice, for levels that are smoothed."""
 _MIX: Final = 1000 // FRAME_MS
 """Frames for which it is decided how their channels are mixed, from a multiple of them on."""
+_ASKED: Final = 6, 1000
+"""Parts of a stretch in which it is asked which language is spoken, and frames of each."""
+_LEAST_SPEECH: Final = 10 * SAMPLE_RATE
+"""Samples in these parts that tell a language; music and single calls do not."""
 _CANCELLED: Final = 1 / 100
 """Of the energy of two channels' difference: below it their sum is taken for cancelled (20 dB)."""
 
@@ -97,25 +103,45 @@ class Listener:
         engine: Engine,
         language: str | None = None,
         vocabulary: tuple[str, ...] = (),
+        report: Callable[[int, int], None] = lambda done, of: None,
     ) -> TranscriptionPlan:
         """How to hear this track.
 
         Args:
             work_slice_ms: 5,000 to 60,000; also one larger number, for all of it at once.
-            engine: open; asked which language is spoken where none is given.
+            engine: open; asked which language is spoken where none is given: of the track, or of
+                each stretch where it knows several.
             vocabulary: of `plain_vocabulary`: what is preferred where it is said.
+            report: called with how many stretches are asked about; may raise to end it.
 
         Raises:
             LimitExceeded: it is longer than two days.
         """
         spans = spans_of(self.track, self._reader.samples)
         probes = [self.read(low, high) for low, high in probes_of(spans)]
-        if language is None and probes:
-            language = engine.detect(probes)
         block = _BLOCK if engine.window_ms else 1
         quiet = threshold(probes)
-        track = self.track.id
-        return plan_of(track, work_slice_ms, spans, quiet, language, block, vocabulary)
+        plan = plan_of(self.track.id, work_slice_ms, spans, quiet, language, block, vocabulary)
+        if language is not None or not probes:
+            return plan
+        if len(plan.stretches) > 1 and len(engine.languages or ()) > 1:
+            asked, of = count(), len(plan.stretches)
+
+            def detect(own: list[tuple[int, int]]) -> str | None:
+                report(next(asked), of)
+                sounds = self._speech(probes_of(own, *_ASKED), quiet)
+                return engine.detect(sounds) if sum(map(len, sounds)) >= _LEAST_SPEECH else None
+
+            plan = plan.in_languages(spans, detect)
+        return plan if plan.language else replace(plan, language=engine.detect(probes))
+
+    def _speech(self, spans: Sequence[tuple[int, int]], quiet: float) -> list[Ints]:
+        """The speech in spans of frames."""
+        sounds: list[Ints] = []
+        for low, high in spans:
+            read = self._ahead(low, high)
+            sounds += [read(*span) for span in utterances(read, low, high, quiet)]
+        return sounds
 
     def cut(self, plan: TranscriptionPlan, unit: int, read: ReadFrames | None = None) -> Cut:
         """The cut in front of a unit.
@@ -173,14 +199,16 @@ class Listener:
         cuts = [before, *(self.cut(plan, unit, read) for unit in range(first + 1, last)), after]
         spans = _utterances(plan, first, cuts, read, engine.window_ms // FRAME_MS)
         words: list[Word] = []
-        for at in range(0, len(spans), _AT_ONCE):
-            report(at, len(spans))
-            part = spans[at : at + _AT_ONCE]
-            sounds = [read(span.start, span.stop) for span in part]
-            heard = engine.transcribe(sounds, plan.language, plan.vocabulary)
-            for span, recognized in zip(part, heard, strict=True):
-                words += _words_inside(span, recognized)
-        report(len(spans), len(spans))
+        done = 0
+        for language, alike in groupby(spans, attrgetter("language")):
+            while part := list(islice(alike, _AT_ONCE)):
+                report(done, len(spans))
+                sounds = [read(span.start, span.stop) for span in part]
+                heard = engine.transcribe(sounds, language or plan.language, plan.vocabulary)
+                for span, recognized in zip(part, heard, strict=True):
+                    words += _words_inside(span, recognized)
+                done += len(part)
+        report(done, done)
         begin, end = cuts[0].frame * FRAME_MS, cuts[-1].frame * FRAME_MS
         gaps = self._reader.gaps(Fraction(begin, 1000), Fraction(end, 1000))
         missing = [
@@ -250,8 +278,9 @@ def _utterances(
             utterances_found += joined(block, window)
             block = []
         low, high = _context(plan, before)[0], _context(plan, after)[1]
+        language = plan.language_of(unit) if plan.languages else None
         block += [
-            Utterance(start, stop, before.frame, after.frame)
+            Utterance(start, stop, before.frame, after.frame, language)
             for start, stop in utterances(read, low, high, plan.quiet)
             if start < after.frame and before.frame < stop
         ]
@@ -260,6 +289,6 @@ def _utterances(
 
 def _words_inside(span: Utterance, words: Sequence[Word]) -> list[Word]:
     """The words of an utterance that are not those of another one, in the time of the track."""
-    later = [word.later(span.start * FRAME_MS) for word in words]
+    later = [word.later(span.start * FRAME_MS)._replace(language=span.language) for word in words]
     begin, end = span.begin * FRAME_MS, span.end * FRAME_MS
     return [word for word in later if 2 * begin <= word.start_ms + word.end_ms < 2 * end]

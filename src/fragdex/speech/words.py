@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from fragdex.record import record
@@ -27,6 +29,7 @@ class Word(NamedTuple):
         doubted: whether the sound around it does not bear out what was heard: mostly speech of
             another language, or a model that repeats itself.
         speaker: who says it, S1, S2 …; None where nobody asked.
+        language: ISO 639-1, where an engine has found several in the track.
     """
 
     text: str
@@ -36,6 +39,7 @@ class Word(NamedTuple):
     time_confidence: float | None = None
     doubted: bool = False
     speaker: str | None = None
+    language: str | None = None
 
     def later(self, ms: int) -> Word:
         """The same word at another time."""
@@ -53,6 +57,14 @@ class SpanNote(NamedTuple):
     start_ms: int
     end_ms: int
     reason: str
+
+
+class LanguageSpan(NamedTuple):
+    """A span of a transcript, and the language (ISO 639-1) in which its words were heard."""
+
+    start_ms: int
+    end_ms: int
+    language: str
 
 
 @record(frozen=True, slots=True)
@@ -103,7 +115,7 @@ class Transcript:
     Attributes:
         words: in order of time; none begins before the end of the one before.
         missing: spans that could not be heard.
-        language: ISO 639-1, or None where nobody knows.
+        language: ISO 639-1, that of most of the speech; None where nobody knows.
         engine: what heard it, for people.
         names: of speakers, by S1, S2 …; those without a name are left out.
         attributed: whether somebody has asked who says the words, and it was looked for.
@@ -129,34 +141,40 @@ class Transcript:
     @property
     def doubted(self) -> tuple[SpanNote, ...]:
         """Spans in which words are doubted, in order of time."""
-        return self._spans([word.doubted for word in self.words], self._doubt)
+        return self._spans(_doubt_of(word, self.language) for word in self.words)
 
     @property
     def unattributed(self) -> tuple[SpanNote, ...]:
         """Spans whose words have no speaker though somebody has asked, in order of time."""
-        nobodys = [self.attributed and word.speaker is None for word in self.words]
-        return self._spans(nobodys, "no voice was found here")
-
-    def _spans(self, chosen: Sequence[bool], reason: str) -> tuple[SpanNote, ...]:
-        """One for chosen words in a row."""
-        spans: list[SpanNote] = []
-        before = False
-        for word, is_chosen in zip(self.words, chosen, strict=True):
-            if is_chosen and before:
-                spans[-1] = spans[-1]._replace(end_ms=word.end_ms)
-            elif is_chosen:
-                spans.append(SpanNote(word.start_ms, word.end_ms, reason))
-            before = is_chosen
-        return tuple(spans)
+        nobody = "no voice was found here" if self.attributed else None
+        return self._spans(None if word.speaker else nobody for word in self.words)
 
     @property
-    def _doubt(self) -> str:
-        language = "English" if self.language in (None, "en") else f"the language {self.language}"
-        return f"this does not sound like {language}"
+    def languages(self) -> tuple[LanguageSpan, ...]:
+        """Spans in which one language is spoken, in order of time; none where all is in one."""
+        spans = self._spans(word.language for word in self.words)
+        return tuple(LanguageSpan(*span) for span in spans) if len(spans) > 1 else ()
+
+    def _spans(self, reasons: Iterable[str | None]) -> tuple[SpanNote, ...]:
+        """One for words in a row with the same reason, of which each word has one or none."""
+        pairs = groupby(zip(self.words, reasons, strict=True), itemgetter(1))
+        runs = [(reason, [word for word, _ in pairs_alike]) for reason, pairs_alike in pairs]
+        return tuple(
+            SpanNote(words[0].start_ms, words[-1].end_ms, reason)
+            for reason, words in runs
+            if reason is not None
+        )
 
     def without_doubted(self) -> Transcript:
         """The same without doubted words."""
         return replace(self, words=tuple(word for word in self.words if not word.doubted))
+
+
+def _doubt_of(word: Word, language: str | None) -> str | None:
+    """Why a word is doubted, if it is."""
+    language = word.language or language
+    name = "English" if language in (None, "en") else f"the language {language}"
+    return f"this does not sound like {name}" if word.doubted else None
 
 
 def ends_sentence(word: Word) -> bool:
@@ -216,15 +234,22 @@ def merged(
 
     Args:
         slices: what was heard.
-        language: as the plan has it: requested, or what the engine says.
+        language: as the plan has it: requested, or what the engine says. Where words have
+            languages of their own, that of most of the speech counts.
         requested: by whoever wants the words. What an engine says is forgotten where most of the
             words are doubted.
     """
     by_number = {heard.number: heard for heard in slices}
     chosen = [by_number[number] for number in sorted(by_number)]
     words = capitalized(in_order(word for heard in chosen for word in heard.words))
+    lasts: Counter[str] = Counter()
+    for word in words:
+        if word.language is not None:
+            lasts[word.language] += word.end_ms - word.start_ms
+    if lasts:
+        language = lasts.most_common(1)[0][0]
     if requested is None and 2 * sum(word.doubted for word in words) > len(words):
-        language = None
+        language, words = None, [word._replace(language=None) for word in words]
     missing = _joined([span for heard in chosen for span in heard.missing])
     return Transcript(tuple(words), missing, requested or language)
 

@@ -7,7 +7,13 @@ import pytest
 
 import fragdex
 from fragdex.service.records.identifiers import instant, new_id
-from fragdex.service.records.tables import transcriptions
+from fragdex.service.records.tables import (
+    transcription_slices,
+    transcription_speakers,
+    transcriptions,
+)
+from fragdex.speech.plan import TranscriptionPlan
+from fragdex.speech.words import SliceTranscript, Word
 from service.console import films
 from service.console.test_film import number_at, upload
 from service.serving import API
@@ -212,16 +218,59 @@ def test_a_seek_in_two_hours_asks_for_little(opened, film):
         assert sum(last - first + 1 for first, last in spans) <= MOST_BYTES
 
 
-def transcription(served, file_id):
-    """A row as the worker leaves it."""
+def transcription(served, file_id, words=(), turns=None, **more):
+    """Rows as the worker leaves them; the id.
+
+    `turns`: who speaks when, where somebody asked; `more`: of the row.
+    """
+    row = {
+        "id": new_id(), "tenant_id": served.tenant, "file_id": file_id, "track_id": 2,
+        "status": "complete", "engine": "pocketsphinx", "language": "en", "work_slice_ms": 30_000,
+        "duration_ms": 1000, "slices": 1, "words": len(words), "created_at": instant(),
+        "completed_at": instant(), **more,
+    }  # fmt: skip
+    heard = SliceTranscript(0, tuple(words)).as_json()
+    mine = {"transcription_id": row["id"]}
     with served.context.database.write() as connection:
-        connection.execute(
-            transcriptions.insert().values(
-                id=new_id(), tenant_id=served.tenant, file_id=file_id, track_id=2,
-                status="complete", engine="pocketsphinx", language="en", work_slice_ms=30_000,
-                duration_ms=1000, slices=1, words=0, created_at=instant(), completed_at=instant(),
-            )
-        )  # fmt: skip
+        connection.execute(transcriptions.insert().values(**row))
+        new = {"number": 0, "attempts": 1, "heard": heard, "completed_at": instant()}
+        connection.execute(transcription_slices.insert().values(**mine, **new))
+        if turns is not None:
+            speakers = {"turns": turns, "speakers": len({turn[2] for turn in turns})}
+            connection.execute(transcription_speakers.insert().values(**mine, **speakers))
+    return row["id"]
+
+
+def test_languages_are_told_and_words_without_a_speaker(opened, film):
+    served, page = opened.served, opened.page
+    own = upload(served, film.progressive)
+    opened.open("progressive.mp4")  # once it is processed
+    page.get_by_role("link", name="Library").first.click()
+    words = [
+        Word(text, 4_000 * n, 4_000 * n + 900, language=language)
+        for n, (text, language) in enumerate(
+            [("Hello.", "en"), ("There.", "en"), ("Guten", "de"), ("Abend.", "de")]
+        )
+    ]
+    plan = TranscriptionPlan(2, 30_000, 0, 800, 0.0, "en", (0,), languages=((0, "en"), (1, "de")))
+    id = transcription(served, own, words, [[0, 900, 0], [12_000, 13_000, 1]], plan=plan.as_json())
+    try:
+        opened.open("progressive.mp4")
+        phrases = page.locator("#said li")
+        phrases.nth(3).wait_for()
+        assert phrases.locator(".text").all_text_contents() == [
+            "en S1: Hello. ", "?: There. ", "de Guten ", "S2: Abend. ",
+        ]  # fmt: skip
+        langs = [one.get_attribute("lang") for one in phrases.all()]
+        assert langs == ["en", "en", "de", "de"]
+        page.get_by_text("Phrases with ? have no speaker").wait_for()
+        page.locator("#captions option", has_text="Transcription · en, de").wait_for(
+            state="attached"
+        )
+        opened.view("Transcriptions")
+        page.get_by_role("row", name="progressive.mp4").get_by_text("en, de").wait_for()
+    finally:
+        served.client.delete(f"{API}/transcriptions/{id}")
 
 
 def test_words_older_than_a_page_of_those_of_others_are_found(opened, film):

@@ -533,7 +533,14 @@ def test_what_looks_like_an_escaped_NUL_is_kept(server):
 
 # As published players read them: the words of a slice, captions, and one parameter of addresses
 # that pages fill in.
-SECONDS = {"Segment", "WordSegment", "MissingSpan", "DoubtedSpan", "UnattributedSpan"}
+SECONDS = {
+    "Segment",
+    "WordSegment",
+    "MissingSpan",
+    "DoubtedSpan",
+    "UnattributedSpan",
+    "LanguageSpan",
+}
 OF_PAGES = {("/api/v1/transcode/{rendition}/{part}", "trackId")}
 TIME = re.compile(r"\b(?:start|end|time|every|from|to|at|begin|duration|t)\b")
 UNITS = ("_ms", "_at", "_seconds", "_days", "_hours", "_byte", "_bytes")

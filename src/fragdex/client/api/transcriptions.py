@@ -16,9 +16,9 @@ from fragdex.client.exchange import Request, operation
 # fmt: off
 __all__ = [
     "BegunTranscription", "Copy", "DoubtedSpan", "FileTranscription", "FragmentWords", "Gap",
-    "HeardTrack", "MissingSpan", "Segment", "Speaker", "TranscriptionList", "TranscriptionRecord",
-    "UnattributedSpan", "WholeTranscription", "WordSegment", "cancel_transcription",
-    "copy_transcription", "create_transcription", "delete_transcription",
+    "HeardTrack", "LanguageSpan", "MissingSpan", "Segment", "Speaker", "TranscriptionList",
+    "TranscriptionRecord", "UnattributedSpan", "WholeTranscription", "WordSegment",
+    "cancel_transcription", "copy_transcription", "create_transcription", "delete_transcription",
     "download_transcription_json", "download_transcription_mp4", "download_transcription_srt",
     "download_transcription_vtt", "get_file_transcription", "get_isobmff_file_transcription",
     "get_transcription", "get_transcription_fragment", "get_transcription_progress",
@@ -59,6 +59,14 @@ class HeardTrack(msgspec.Struct, frozen=True, kw_only=True):
 
     duration_ms: int
     """Where it ends on the presentation's time line."""
+
+
+class LanguageSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """A span whose words are in one language, in seconds."""
+
+    end: float
+    language: str
+    start: float
 
 
 class MissingSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +169,10 @@ class TranscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     isobmff_track: HeardTrack
     language: str | None
-    """As requested, else what the engine says; null if unknown."""
+    """As requested, else what the engine says of most of the speech; null if unknown."""
+    languages: tuple[str, ...]
+    """All that the engine finds, in the order in which they are first spoken; empty if unknown.
+    """
     missing: tuple[Gap, ...]
     """What could not be heard, once it is complete."""
     model: str | None
@@ -186,12 +197,23 @@ class TranscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     work_slice_ms: int
 
 
+class TranscriptionList(msgspec.Struct, frozen=True, kw_only=True):
+    """Transcriptions, newest first."""
+
+    next_cursor: str | None
+    """Returns the next page; null on the last."""
+    transcriptions: tuple[TranscriptionRecord, ...]
+
+
 class WholeTranscription(msgspec.Struct, frozen=True, kw_only=True):
     """A complete transcription as one document."""
 
     doubted: tuple[DoubtedSpan, ...]
     """Spans whose words were probably not said."""
     language: str | None
+    """Of most of the speech."""
+    languages: tuple[LanguageSpan, ...]
+    """Where which language is spoken; none where all is in one."""
     missing: tuple[MissingSpan, ...]
     segments: tuple[Segment, ...]
     speakers: tuple[Speaker, ...]
@@ -200,14 +222,6 @@ class WholeTranscription(msgspec.Struct, frozen=True, kw_only=True):
     unattributed: tuple[UnattributedSpan, ...]
     """Spans whose words have no speaker; none if speakers were not requested."""
     word_segments: tuple[WordSegment, ...]
-
-
-class TranscriptionList(msgspec.Struct, frozen=True, kw_only=True):
-    """Transcriptions, newest first."""
-
-    next_cursor: str | None
-    """Returns the next page; null on the last."""
-    transcriptions: tuple[TranscriptionRecord, ...]
 
 
 @operation("POST", "/api/v1/files/{id}/transcribe", BegunTranscription)

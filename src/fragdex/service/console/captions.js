@@ -21,7 +21,7 @@ export async function captionsOf(file, signal) {
   });
   const all = [
     ...heard.filter((one) => one.file_id === (file.isobmff_file_id ?? file.id)).map((one) => ({
-      id: one.id, since: one.created_at, name: `Transcription${one.language ? ` · ${one.language}` : ""}`,
+      id: one.id, since: one.created_at, name: ["Transcription", one.languages.join(", ")].filter(Boolean).join(" · "),
       text: (options) => read(`transcriptions/${one.id}.vtt`, options),
       words: (options) => wordsOf(one.id, options),
     })),
@@ -33,11 +33,15 @@ export async function captionsOf(file, signal) {
   return all.sort((one, other) => (one.since < other.since ? 1 : -1));
 }
 
-// The words of a transcription, each with whether it was probably not said, and who speaks.
+// The words of a transcription, each with its language where there are several, whether it was
+// probably not said, and whether nobody knows who says it; and who speaks.
 async function wordsOf(id, options) {
-  const { word_segments: words, doubted, speakers } = await askJson(`transcriptions/${id}.json`, options);
-  return { speakers, words: words.map((word) =>
-    ({ ...word, doubted: doubted.some(({ start, end }) => start <= word.start && word.end <= end) })) };
+  const { word_segments: words, speakers, ...spans } = await askJson(`transcriptions/${id}.json`, options);
+  const around = (name, word) => spans[name].find(({ start, end }) => start <= word.start && word.end <= end);
+  return { speakers, words: words.map((word) => ({
+    ...word, language: around("languages", word)?.language,
+    doubted: Boolean(around("doubted", word)), unattributed: Boolean(around("unattributed", word)),
+  })) };
 }
 
 async function read(path, options) {

@@ -37,9 +37,10 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
   const none = h("p.soft", {}, sounds ? "Nothing yet. Transcribe the sound, or drop a .vtt, .srt or .json file here."
     : "Nothing yet. Drop a .vtt, .srt or .json file here.");
   const doubts = h("p.soft", { hidden: true }, "Underlined words were probably not said: the sound is like another language.");
+  const nobodys = h("p.soft", { hidden: true }, "Phrases with ? have no speaker: no voice was found there.");
   const cast = h("div.cast", { hidden: true });
   const element = h("section#transcript.card", { "aria-label": "Transcript" },
-    h("div.heading", {}, h("h2", {}, "Transcript"), h("span.gap"), stop, edit), sounds && how, search, found, bar, none, doubts, cast, list);
+    h("div.heading", {}, h("h2", {}, "Transcript"), h("span.gap"), stop, edit), sounds && how, search, found, bar, none, doubts, nobodys, cast, list);
 
   async function refresh(wanted) {
     sources = await captionsOf(file, signal);
@@ -59,6 +60,7 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
     for (const one of [search, edit]) one.hidden = !segments.length;
     none.hidden = segments.length > 0;
     doubts.hidden = !words.some((one) => one.doubted);
+    nobodys.hidden = !words.some((one) => one.unattributed);
     again();
     draw();
   }
@@ -88,17 +90,22 @@ export function transcript(video, file, { select, seek, sounds }, signal) {
     here = null;
     let next = 0;
     let before = null;
+    let spoken = null;
     list.replaceChildren(...segments.map((segment, n) => {
       const own = [];
       while (next < words.length && (words[next].start < segment.end || n === segments.length - 1)) own.push(words[next++]);
       const text = own.length ? own.flatMap(({ text, start, end, doubted }) =>
         [h(`span${doubted ? ".doubted" : ""}`, { "data-start": start, "data-end": end }, text.trim()), " "]) : [segment.text];
-      const who = speakers.findIndex(({ id }) => id === own[0]?.speaker);
-      const name = who >= 0 && who !== before ? h(`span.who.voice${who % 6}`, {}, `${speakers[who].name ?? speakers[who].id}: `) : null;
-      before = who;
-      return h(`li${who >= 0 ? `.voice${who % 6}` : ""}`, { "data-start": segment.start, "data-end": segment.end },
+      const who = own[0]?.unattributed ? -2 : speakers.findIndex(({ id }) => id === own[0]?.speaker);
+      const voice = who >= 0 ? `.voice${who % 6}` : "";
+      const called = who >= 0 ? speakers[who].name ?? speakers[who].id : who === -2 && "?";
+      const name = called && who !== before ? h(`span.who${voice}`, {}, `${called}: `) : null;
+      const lang = own[0]?.language;
+      const language = lang && lang !== spoken ? h("span.soft.language", {}, `${lang} `) : null;
+      [before, spoken] = [who, lang];
+      return h(`li${voice}`, { "data-start": segment.start, "data-end": segment.end, lang },
         h("button.moment", { type: "button", "aria-label": `Go to ${clock(segment.start, 0)}` }, clock(segment.start, 0)),
-        h("span.text", { "data-start": segment.start }, name, text));
+        h("span.text", { "data-start": segment.start }, language, name, text));
     }));
     find();
     mark();

@@ -12,7 +12,7 @@ export function show(view, { signal }) {
   const link = fileLinks(signal);
   return collection(view, {
     name: "Transcriptions", path: "transcriptions", field: "transcriptions",
-    heads: ["Video", "State", "Words", "Language", "Captions", ""],
+    heads: ["Video", "State", "Words", "Languages", "Captions", ""],
     empty: ["words", "No transcriptions yet", "Open a video and press Transcribe."],
     moving: (one) => RUNNING.includes(one.status),
     row: (one, refresh) => [
@@ -20,7 +20,7 @@ export function show(view, { signal }) {
         one.problem && h("div.wrong", {}, one.problem.detail)],
       chip(one.status),
       one.status === "transcribing" ? bar(one.slices_done, one.slices, "Slices") : one.words === null ? "" : count(one.words),
-      one.language ?? "",
+      one.languages.join(", "),
       one.status === "complete" ? h("div.actions", {}, ["vtt", "srt", "json"].map((form) => download(`transcriptions/${one.id}.${form}`, form))) : "",
       RUNNING.includes(one.status)
         ? h("button.quiet.writes", { type: "button", onclick: () => attempt(() => post(`transcriptions/${one.id}/cancel`, {}).then(refresh)) }, "Cancel")

@@ -172,7 +172,11 @@ class TranscriptionRecord(ApiModel):
     engine_version: str | None = Field(description="null until a worker has opened it")
     model: str | None = Field(description="of the engine; null until a worker has opened it")
     language: str | None = Field(
-        description="as requested, else what the engine says; null if unknown"
+        description="as requested, else what the engine says of most of the speech; null if unknown"
+    )
+    languages: list[str] = Field(
+        description="all that the engine finds, in the order in which they are first spoken; empty "
+        "if unknown"
     )
     work_slice_ms: int
     isobmff_track: HeardTrack
@@ -284,10 +288,21 @@ class UnattributedSpan(ApiModel):
     reason: str
 
 
+class LanguageSpan(ApiModel):
+    """A span whose words are in one language, in seconds."""
+
+    start: float
+    end: float
+    language: str
+
+
 class WholeTranscription(FragmentWords):
     """A complete transcription as one document."""
 
-    language: str | None
+    language: str | None = Field(description="of most of the speech")
+    languages: list[LanguageSpan] = Field(
+        description="where which language is spoken; none where all is in one"
+    )
     text: str
     speakers: list[Speaker] = Field(description="none if not requested")
     missing: list[MissingSpan]

@@ -181,6 +181,7 @@ def _record(
         engine_version=row.engine_version,
         model=row.model,
         language=row.language or row.wanted_language,
+        languages=_languages(row),
         work_slice_ms=row.work_slice_ms,
         isobmff_track=HeardTrack(duration_ms=row.duration_ms),
         slices=row.slices,
@@ -200,6 +201,12 @@ def _record(
         completed_at=rfc3339(row.completed_at),
         failed_at=rfc3339(row.failed_at),
     )
+
+
+def _languages(row: Row[Any]) -> list[str]:
+    language = row.language or row.wanted_language
+    found = dict.fromkeys(one for _, one in (row.plan or {}).get("languages", ()))
+    return [] if language is None else list(found) or [language]
 
 
 def _speakers(row: Row[Any] | None) -> list[Speaker] | None:
