@@ -19,7 +19,7 @@ HEADERS = sorted(Path("src/fragdex/native").glob("*.h"))
 STABLE_ABI = platform.python_implementation() == "CPython" and not sysconfig.get_config_var(
     "Py_GIL_DISABLED"
 )
-SMALL = "CFLAGS" not in os.environ
+SMALL = [] if "CFLAGS" in os.environ else ["-g0", "-fno-asynchronous-unwind-tables"]
 
 if NATIVE and STABLE_ABI and not os.environ.get("FRAGDEX_PURE_PYTHON"):
     setup(
@@ -30,7 +30,7 @@ if NATIVE and STABLE_ABI and not os.environ.get("FRAGDEX_PURE_PYTHON"):
                 depends=[header.as_posix() for header in HEADERS],
                 define_macros=[("Py_LIMITED_API", "0x030B0000")],
                 # Without debug information it takes a quarter of the room; CFLAGS may want it.
-                extra_compile_args=["-g0"] if SMALL and os.name == "posix" else [],
+                extra_compile_args=SMALL if os.name == "posix" else [],
                 extra_link_args=["-Wl,-s"] if SMALL and sys.platform == "linux" else [],
                 py_limited_api=True,
                 optional=True,

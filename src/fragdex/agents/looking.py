@@ -138,7 +138,8 @@ def frames(
             data = _fitting(np.asarray(frame.data), share)
             left -= len(data)
             pictures.append({
-                **_placed(frame), "until": round(_end(frame), 6),
+                **_placed(frame),
+                "until": round(float(frame.time.fraction + frame.duration.fraction), 6),
                 **({"damaged": batch.missing[place]} if place in batch.missing else {}),
                 "data": base64.b64encode(data).decode(),
             })  # fmt: skip
@@ -165,7 +166,9 @@ def sheet(
             batch = shown[kept[place : place + 8]]
             tiles += [batch[n] for n in range(len(batch))]
             report(len(tiles) / len(kept), "pictures")
-        drawn, columns = _sheet([(one.data, _label(one)) for one in tiles])
+        drawn, columns = _sheet(
+            [(one.data, f"{clock(float(one.time))} #{one.number}") for one in tiles]
+        )
         data = _fitting(drawn, MOST_BYTES)
         return {
             "pictures": [{"data": base64.b64encode(data).decode()}],
@@ -234,14 +237,6 @@ def _cheapest(shown: Frames, time: Fraction, step: Fraction) -> int:
 
 def _placed(frame: Any) -> dict[str, Any]:
     return {"number": int(frame.number), "time": round(float(frame.time), 6)}
-
-
-def _end(frame: Any) -> float:
-    return float(frame.time.fraction + frame.duration.fraction)
-
-
-def _label(frame: Any) -> str:
-    return f"{clock(float(frame.time))} #{frame.number}"
 
 
 def _sheet(tiles: Sequence[tuple[Any, str]]) -> tuple[np.ndarray[Any, Any], int]:

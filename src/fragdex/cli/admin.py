@@ -204,11 +204,7 @@ def create_key(
 
 
 @has_settings(*DATABASE)
-def list_keys(
-    json: options.Json = False,
-    *,
-    settings: Any,
-) -> int:
+def list_keys(json: options.Json = False, *, settings: Any) -> int:
     """List all keys without their secrets: id, tenant, creation, state, last use, scope, name.
 
     Examples:
@@ -341,11 +337,7 @@ _NONE = "none"
 
 
 @has_settings(*DATABASE)
-def list_tenants(
-    json: options.Json = False,
-    *,
-    settings: Any,
-) -> int:
+def list_tenants(json: options.Json = False, *, settings: Any) -> int:
     """List all tenants: id, name, creation, valid keys, stored bytes, bytes of rows.
 
     Examples:
@@ -467,11 +459,7 @@ def tenant_limits(
 
 
 @has_settings(*DATABASE)
-def upgrade_database(
-    json: options.Json = False,
-    *,
-    settings: Any,
-) -> int:
+def upgrade_database(json: options.Json = False, *, settings: Any) -> int:
     """Migrate the database to this version; does nothing if it is up to date.
 
     `fragdex serve` and `fragdex worker` do the same when they start.

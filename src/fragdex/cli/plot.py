@@ -466,12 +466,8 @@ def page(series: Series, index: Any) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(series.title)}</title><style>{STYLE}</style></head>"
         f'<body><h1>{escape(series.title)}</h1><p class="key">{key}</p>{body}'
-        f"<h2>Tracks</h2>{_summary(index)}</body></html>\n"
+        f"<h2>Tracks</h2><pre>{escape(repr(index))}</pre></body></html>\n"
     )
-
-
-def _summary(index: Any) -> str:
-    return f"<pre>{escape(repr(index))}</pre>"
 
 
 class _Panel:

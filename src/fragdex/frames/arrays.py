@@ -65,6 +65,7 @@ class NumpyArrays(Arrays):
     """numpy's arrays, in main memory."""
 
     is_on_device = False
+    _library: Any = np
 
     def whole(self, array: Any) -> Any:
         """The same numbers as int32."""
@@ -80,11 +81,11 @@ class NumpyArrays(Arrays):
 
     def least(self, array: Any, most: int) -> Any:
         """Numbers above `most` become `most`."""
-        return np.minimum(array, most)
+        return self._library.minimum(array, most)
 
     def stacked(self, arrays: list[Any], axis: int) -> Any:
         """Arrays of one shape along a new axis."""
-        return np.stack(arrays, axis)
+        return self._library.stack(arrays, axis)
 
     def repeated(self, array: Any, down: int, right: int) -> Any:
         """Each number of (height, width) so many times in each direction."""
@@ -116,7 +117,7 @@ class NumpyArrays(Arrays):
 
     def blank(self, array: Any) -> Any:
         """An array like this one, of zeros."""
-        return np.zeros_like(array)
+        return self._library.zeros_like(array)
 
     def hand_over(self, arrays: Iterable[Any]) -> None:
         """Nothing: they are the caller's."""
@@ -228,8 +229,8 @@ class TorchArrays(Arrays):
                 array.record_stream(caller)
 
 
-class CupyArrays(Arrays):
-    """CuPy's arrays.
+class CupyArrays(NumpyArrays):
+    """CuPy's arrays, which have the methods of numpy's.
 
     Args:
         device: `cuda`, with a number after a colon where there are several.
@@ -244,64 +245,24 @@ class CupyArrays(Arrays):
     def __init__(self, device: str | None) -> None:
         if device is None:
             raise ValueError('output="cupy" needs device="cuda": its arrays lie on a device')
-        cupy = self._cupy = _of_the_user("cupy")
-        self._device = cupy.cuda.Device(int(device.partition(":")[2] or 0))
-
-    def whole(self, array: Any) -> Any:
-        """The same numbers as int32."""
-        return array.astype("int32")
-
-    def bytes(self, array: Any) -> Any:
-        """uint8; numbers outside of 0 to 255 become the nearest."""
-        return array.clip(0, 255).astype("uint8")
-
-    def words(self, array: Any) -> Any:
-        """The same numbers as uint16."""
-        return array.astype("uint16")
-
-    def least(self, array: Any, most: int) -> Any:
-        """Numbers above `most` become `most`."""
-        return self._cupy.minimum(array, most)
-
-    def stacked(self, arrays: list[Any], axis: int) -> Any:
-        """Arrays of one shape along a new axis."""
-        return self._cupy.stack(arrays, axis)
-
-    def repeated(self, array: Any, down: int, right: int) -> Any:
-        """Each number of (height, width) so many times in each direction."""
-        return array.repeat(down, 0).repeat(right, 1)
-
-    def gathered(self, array: Any, places: Any, axis: int) -> Any:
-        """What stands at places of an axis."""
-        return array.take(places, axis)
+        self._library = _of_the_user("cupy")
+        self._device = self._library.cuda.Device(int(device.partition(":")[2] or 0))
 
     def taken(self, plane: Any) -> Any:
         """The array of a plane of PyAV's, which has to be copied before its picture goes."""
         if plane.__dlpack_device__()[0] == 1:
             return self.sent(np.from_dlpack(plane))
-        return self._cupy.from_dlpack(_OnDefaultStream(plane))
+        return self._library.from_dlpack(_OnDefaultStream(plane))
 
     def sent(self, array: Any) -> Any:
         """A copy of a numpy array."""
-        return self._cupy.asarray(array)
-
-    def copied(self, array: Any) -> Any:
-        """A copy, without gaps."""
-        return array.copy(order="C")
-
-    def turned(self, array: Any, orientation: Orientation) -> Any:
-        """An array of shape (height, width, …), as it is shown."""
-        return orientation.of(array)
+        return self._library.asarray(array)
 
     @contextlib.contextmanager
     def in_order(self) -> Any:
         """What is done inside comes after what decoders have done: both use the default stream."""
-        with self._device, self._cupy.cuda.Stream.null:
+        with self._device, self._library.cuda.Stream.null:
             yield
-
-    def blank(self, array: Any) -> Any:
-        """An array like this one, of zeros."""
-        return self._cupy.zeros_like(array)
 
     def hand_over(self, arrays: Iterable[Any]) -> None:
         """What the caller's stream does from now on comes after what was done in order.
@@ -310,8 +271,8 @@ class CupyArrays(Arrays):
         are in order with that, unless they were made with `non_blocking=True`.
         """
         with self._device:
-            done = self._cupy.cuda.Stream.null.record()
-            self._cupy.cuda.get_current_stream().wait_event(done)
+            done = self._library.cuda.Stream.null.record()
+            self._library.cuda.get_current_stream().wait_event(done)
 
 
 class _OnDefaultStream:
@@ -439,7 +400,9 @@ class IntegerConverter(ArrayConverter):
 
     def _converted(self, frame: Any, part: Crop, size: tuple[int, int] | None) -> tuple[Any, ...]:
         lib, format = self._lib, self._format
-        if format == "rgb" and size is None and _is_swscales(frame):
+        is_420 = _has_even_sides(frame) and frame.format.name in ("yuv420p", "yuvj420p")
+        if format == "rgb" and size is None and is_420:
+            # libswscale makes the same colours, and faster
             return tuple(map(lib.sent, self._unscaled.pixels(frame, part)))
         planes, depth = self._planes(frame)
         if planes is None:
@@ -497,11 +460,6 @@ class IntegerConverter(ArrayConverter):
         if not PLANAR.fullmatch(frame.format.name) or depth > most:
             return None, 8
         return [lib.sent(plane_of(plane, 1, deep=depth > 8)) for plane in frame.planes], depth
-
-
-def _is_swscales(frame: Any) -> bool:
-    """Whether libswscale makes the same colours, and faster."""
-    return _has_even_sides(frame) and frame.format.name in ("yuv420p", "yuvj420p")
 
 
 def _has_even_sides(frame: Any) -> bool:

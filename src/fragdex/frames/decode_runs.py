@@ -210,16 +210,13 @@ class _RunDecoding:
             return self._bad[sample]
         coding = self._coding
         for bad, reason in self._bad.items():
-            if bad > sample or self._alone(bad):
+            if bad > sample or self._references.may_be_skipped(bad - self._run.start):
                 continue
             between = slice(bad + 1, sample + 1)
             syncs = coding.cts[between][coding.sync[between]]
             if not (syncs <= coding.cts[sample]).any():
                 return reason
         return None
-
-    def _alone(self, sample: int) -> bool:
-        return self._references.may_be_skipped(sample - self._run.start)
 
     def _note(self, sample: int, reason: str) -> None:
         self._bad.setdefault(sample, reason)

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 from fragdex.errors import BrowserGone
@@ -284,12 +283,7 @@ class Encoding:
     def __enter__(self) -> Encoding:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._thread.is_alive():
             self._put(_End(whole=False))
             self._thread.join()

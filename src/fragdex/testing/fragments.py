@@ -172,7 +172,9 @@ class Fragment:
             base = end = self._base(t, moof, end, places)
             boxes = [_tfhd(traf, base)]
             if traf.tfdt is not None:
-                boxes.append(_tfdt(traf.tfdt, traf.tfdt_version))
+                bits, version = 64 if traf.tfdt_version else 32, traf.tfdt_version
+                time = traf.tfdt % 2**bits
+                boxes.append(make_box("tfdt", version=version, baseMediaDecodeTime=time))
             for r, run in enumerate(traf.runs):
                 place = places.get((t, r), base)
                 boxes.append(_trun(run, place - base))
@@ -241,12 +243,6 @@ def _tfhd(traf: Traf, base: int) -> Box:
         if traf.flags & flag:
             fields[name] = getattr(traf, name)
     return make_box("tfhd", flags=traf.flags, **fields)
-
-
-def _tfdt(time: int, version: int) -> Box:
-    return make_box(
-        "tfdt", version=version, baseMediaDecodeTime=time % 2 ** (64 if version else 32)
-    )
 
 
 def _trun(run: Run, offset: int) -> Box:

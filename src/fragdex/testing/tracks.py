@@ -241,12 +241,13 @@ class Track:
         letters = [ord(letter) - 0x60 for letter in self.language]
         language = letters[0] << 10 | letters[1] << 5 | letters[2]
         duration = sum(sample.duration for chunk in self.chunks for sample in chunk)
+        header = make_box({"video": "vmhd", "audio": "smhd"}.get(self.kind, "nmhd"))
         media = [
             make_box(
                 "mdhd", version=1, timescale=self.timescale, duration=duration, language=language
             ),
             make_box("hdlr", handler_type=HANDLERS[self.kind], name=f"{self.kind} track"),
-            make_box("minf", children=[_media_header(self.kind), _dinf(), self._stbl(places)]),
+            make_box("minf", children=[header, _dinf(), self._stbl(places)]),
         ]
         return make_box("trak", children=[*children, make_box("mdia", children=media)])
 
@@ -359,10 +360,6 @@ def _elst(edits: Sequence[Edit]) -> Box:
             for e in edits
         ],
     )
-
-
-def _media_header(kind: str) -> Box:
-    return make_box({"video": "vmhd", "audio": "smhd"}.get(kind, "nmhd"))
 
 
 def _dinf() -> Box:

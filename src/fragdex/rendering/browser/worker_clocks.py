@@ -158,6 +158,9 @@ class WithWorkers:
         self._zero_us: int | None = None
         pipe.on("Target.detachedFromTarget", self._gone)
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
     @property
     def has_workers(self) -> bool:
         """Whether the page has any."""
@@ -174,33 +177,17 @@ class WithWorkers:
         self._workers.pop(params["sessionId"], None)
         self._late.discard(params["sessionId"])
 
-    def scripts(self) -> tuple[str, ...]:
-        """As `Clock.scripts`."""
-        return self._clock.scripts()
-
-    def prepare(self) -> None:
-        """As `Clock.prepare`."""
-        self._clock.prepare()
-
     def step(self, waiting: bool, ms: int = 0) -> None:
         """As `Clock.step`."""
         self._clock.step(waiting, ms)
         # It is by chance in which step a worker begins.
         self._pass(ms * _STEP_US)
 
-    def go(self) -> None:
-        """As `Clock.go`."""
-        self._clock.go()
-
     def zero(self) -> None:
         """As `Clock.zero`."""
         self._clock.zero()
         self._zero_us = self._now_us
         self._pass(0)
-
-    def serve(self, again: bool) -> None:
-        """As `Clock.serve`."""
-        self._clock.serve(again)
 
     def hold(self) -> None:
         """As `Clock.hold`."""
@@ -211,14 +198,6 @@ class WithWorkers:
         """As `Clock.wait`."""
         self._clock.wait(us)
         self._pass(us)
-
-    def turn(self) -> None:
-        """As `Clock.turn`."""
-        self._clock.turn()
-
-    def evaluate(self, expression: str) -> list[Any]:
-        """As `Clock.evaluate`."""
-        return self._clock.evaluate(expression)
 
     def go_on(self) -> None:
         """As `Clock.go_on`."""
@@ -260,10 +239,6 @@ class WithWorkers:
         """As `Clock.show`."""
         self._frame()
         self._clock.show()
-
-    def damage(self) -> None:
-        """As `Clock.damage`."""
-        self._clock.damage()
 
     def capture(self, needed: bool) -> bytes | None:
         """As `Clock.capture`."""
