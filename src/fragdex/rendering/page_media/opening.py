@@ -41,7 +41,7 @@ class OutsideSource(Source):
         if self._whole is not None:
             return self._whole[cut.start : cut.stop]
         parts = []
-        for start in range(cut.start, cut.stop, _PIECE):
+        for start in _steps(cut):
             part = self._fetch(ByteRange(start, min(start + _PIECE, cut.stop)))
             parts.append(part)
             if self._whole is not None:
@@ -91,6 +91,10 @@ class PartSource(Source):
         """Close the file."""
         super().close()
         self._file.close()
+
+
+def _steps(whole: ByteRange) -> range:
+    return range(whole.start, whole.stop, _PIECE)
 
 
 class Opener:
