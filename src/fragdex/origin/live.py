@@ -34,6 +34,8 @@ class LiveFilm:
         self, places: list[str], indexes: Sequence[Index], options: dict[str, Any]
     ) -> None:
         self._places, self._indexes, self._options = places, list(indexes), options
+        known = indexes[0].file.grows_as
+        self._turn = known[2] if known else 0
         self._lock, self._growing = threading.Lock(), threading.Lock()
 
     @classmethod
@@ -80,7 +82,8 @@ class LiveFilm:
 
     def windows(self, sources: list[Source]) -> tuple[Index, ...]:
         """The indexes of the ends of files, as `ServedFilm` has them."""
-        return tuple(map(growing_index, self.title.windows, sources))
+        every = zip(self.title.windows, sources, strict=True)
+        return tuple(growing_index(index, source, self._turn) for index, source in every)
 
     def whole(self, number: int) -> Index:
         """The index of a whole file, with what has come.
@@ -89,19 +92,26 @@ class LiveFilm:
         """
         with self._lock, open_source(self._places[number], **self._options) as source:
             index = self._indexes[number]
-            if source.identity != index.file.grows_as:
+            if source.identity != (index.file.grows_as or ())[:2]:
                 raise SourceChanged(
                     f"there is another file at {source.name} now", advice="open and index it again"
                 )
             if source.size != index.file.size:
-                index = self._indexes[number] = growing_index(index.extend(source), source)
+                index = self._indexes[number] = growing_index(
+                    index.extend(source), source, self._turn
+                )
         return index
 
 
-def growing_index(index: Index, source: Source) -> Index:
-    """The index of a file to which more is written while it is served."""
+def growing_index(index: Index, source: Source, turn: int) -> Index:
+    """The index of a file to which more is written while it is served.
+
+    Args:
+        turn: how often the file was found cut or written anew.
+    """
+    identity = source.identity
     return Index(
-        replace(index.file, grows_as=source.identity),
+        replace(index.file, grows_as=identity and (*identity, turn)),
         index.how,
         index.periods,
         findings=index.findings,

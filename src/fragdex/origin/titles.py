@@ -132,6 +132,8 @@ def _of(path: Path, place: str, source: Source) -> Index | None:
 
 _MOST_VIEWS: Final = 8
 _MOST_IDLE: Final = 16
+_MOST_TURNS: Final = 4096
+"""Titles of which it is known that a file was cut or written anew."""
 
 
 @record(eq=False)
@@ -204,7 +206,10 @@ class ServedFilm:
         if not self.growing:
             return False
         every = zip(self.windows, sources, self.fingerprints, strict=True)
-        return all(fingerprint(index, source) == known for index, source, known in every)
+        return all(
+            (source.size or 0) >= (index.file.size or 0) and fingerprint(index, source) == known
+            for index, source, known in every
+        )
 
     def close(self) -> None:
         """Close its files, now or when whoever reads from them is done."""
@@ -300,6 +305,7 @@ class Titles:
         self._notes = self._indexes.folder if notes is None else notes
         self.writes = Writes(0.0 if self.remote else growing, self._notes)
         self._films: OrderedDict[tuple[str, ...], OpenTitle] = OrderedDict()
+        self._turns: OrderedDict[tuple[str, ...], int] = OrderedDict()
         self._lock = threading.Lock()
         # each as long as somebody opens the title, or waits for it
         self._opening: WeakValueDictionary[tuple[str, ...], Any] = WeakValueDictionary()
@@ -384,7 +390,7 @@ class Titles:
                 now = os.stat(f"{self.root}/{name}")
             except OSError:
                 return None
-            same = (now.st_dev, now.st_ino) == index.file.grows_as
+            same = (now.st_dev, now.st_ino) == (index.file.grows_as or ())[:2]
             if not same or now.st_size < (index.file.size or 0):
                 return None
             states.append((now.st_size, now.st_mtime_ns))
@@ -560,7 +566,9 @@ class Titles:
             if not growing and grew:
                 growing = "ended"  # what was announced of it keeps its entity tags
             if growing:
-                indexes = tuple(map(growing_index, indexes, sources))
+                turn = self._turn(names, sources, before)
+                every = zip(indexes, sources, strict=True)
+                indexes = tuple(growing_index(*both, turn) for both in every)
             fingerprints = tuple(map(fingerprint, indexes, sources)) if growing else ()
             if growing:
                 if before is None or None in known:
@@ -592,6 +600,16 @@ class Titles:
         if live is not None:
             film.__dict__["package"] = live.title.package
         return film
+
+    def _turn(
+        self, names: tuple[str, ...], sources: list[Source], before: ServedFilm | None
+    ) -> int:
+        """How often files were found cut or written anew: equal tags are of equal bytes."""
+        if before is not None and before.growing and not before.is_same(sources):
+            self._turns[names] = self._turns.pop(names, 0) + 1
+            while len(self._turns) > _MOST_TURNS:
+                self._turns.popitem(last=False)
+        return self._turns.get(names, 0)
 
     def _grown(
         self,
