@@ -107,7 +107,7 @@ def growing_index(index: Index, source: Source, turn: int) -> Index:
     """The index of a file to which more is written while it is served.
 
     Args:
-        turn: how often the file was found cut or written anew.
+        turn: how often the file was found cut or written again.
     """
     identity = source.identity
     return Index(

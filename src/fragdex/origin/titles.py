@@ -133,7 +133,7 @@ def _of(path: Path, place: str, source: Source) -> Index | None:
 _MOST_VIEWS: Final = 8
 _MOST_IDLE: Final = 16
 _MOST_TURNS: Final = 4096
-"""Titles of which it is known that a file was cut or written anew."""
+"""Titles of which it is known that a file was cut or written again."""
 
 
 @record(eq=False)
@@ -604,7 +604,7 @@ class Titles:
     def _turn(
         self, names: tuple[str, ...], sources: list[Source], before: ServedFilm | None
     ) -> int:
-        """How often files were found cut or written anew: equal tags are of equal bytes."""
+        """How often files were found cut or written again: equal tags are of equal bytes."""
         if before is not None and before.growing and not before.is_same(sources):
             self._turns[names] = self._turns.pop(names, 0) + 1
             while len(self._turns) > _MOST_TURNS:

@@ -28,7 +28,7 @@ class FileInfo:
         mtime_ns: nanoseconds since 1970 at which a local file was last written, or None.
         grows_as: device and inode of a local file that is still written: it is the same file as
             long as it is that one and not shorter than `size`; then how often it was found cut or
-            written anew, which tells its tags from earlier ones. None: it must not change at all.
+            written again, which tells its tags from earlier ones. None: it must not change at all.
     """
 
     name: str = ""
