@@ -188,12 +188,13 @@ def parse_head(view: memoryview) -> tuple[Any, int, int]:
     return plain, HEADER.size + text_size, start
 
 
-def _no_constant(name: str) -> NoReturn:
+def no_constant(name: str) -> NoReturn:
+    """Refuse NaN and infinities, which Python's reader takes and JSON does not have."""
     raise ValueError(f"{name} is not JSON")
 
 
 # Made once: making it takes as long as reading the text.
-_DECODER: Any = json.JSONDecoder(parse_constant=_no_constant)
+_DECODER: Any = json.JSONDecoder(parse_constant=no_constant)
 
 
 def _decoded(text: str) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 
 from fragdex.byterange import ByteRange
 from fragdex.errors import DamagedIndex, LimitExceeded
+from fragdex.formats.fidx_head import no_constant
 from fragdex.formats.records import integer
 from fragdex.fragments.table import FAR, NULL, FragmentFlags, FragmentTable, SyncTable
 from fragdex.fragments.track_info import Movie, TrackInfo
@@ -27,10 +28,6 @@ MAX_VALUE_SIZE = 1 << 20
 """Characters of one value that is decoded whole, such as one segment: real ones take 100."""
 
 SPACE = " \t\n\r"
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _finite(text: str) -> float:
@@ -43,7 +40,7 @@ def _finite(text: str) -> float:
 _CUT_NUMBER = re.compile(r"[.eE][+-]?")
 """What stands after the digits of a number whose other digits have not come yet."""
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+_DECODER = json.JSONDecoder(parse_constant=no_constant, parse_float=_finite)
 
 
 class JsonStream:

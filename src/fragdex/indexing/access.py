@@ -345,7 +345,7 @@ def _av1(sample: SampleBytes) -> Access:
         at += 1 + extended
         size = sample.size - at
         if sized:
-            size, used = _leb128(sample.take(at, min(8, sample.size - at)))
+            size, used = leb128(sample.take(at, min(8, sample.size - at)))
             at += used
             if not used or size > sample.size - at:
                 return Access.NONE
@@ -361,7 +361,7 @@ def _av1(sample: SampleBytes) -> Access:
     return Access.NONE
 
 
-def _leb128(data: bytes) -> tuple[int, int]:
+def leb128(data: bytes) -> tuple[int, int]:
     """A number of seven bits a byte, lowest first, and its bytes; 0 bytes: it does not end."""
     value = 0
     for place, byte in enumerate(data):

@@ -412,13 +412,8 @@ def read_batch(
 ) -> Batch:
     """What the fragments of a stretch say, read by their shape where they are plain.
 
-    Args:
-        buffer: holds the moofs.
-        at: where each starts in `buffer`; sizes: bytes of each.
+    Args: as of `by_shape`, besides:
         first_moof: number of the first one in the whole scan.
-        defaults: the trex of each track.
-        shapes: those of the file; new ones are added.
-        walked: what a walk read of them with the programs of `shapes`.
     """
     shaped = by_shape(buffer, at, sizes, defaults, shapes, walked)
     if shaped is not None:

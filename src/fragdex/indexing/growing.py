@@ -9,7 +9,6 @@ by step never gives another answer than indexing the whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -200,7 +199,7 @@ def exact_part(index: Index, source: Source, part: ByteRange) -> Index:
         indexer.feed(read, need.start)
     exact = indexer.finish(part.stop)
     flags = [track.fragments.flags for track in exact.tracks]
-    if _any(flags, FragmentFlags.NO_TFDT):
+    if any((column & FragmentFlags.NO_TFDT).any() for column in flags):
         raise InexactIndex(
             "fragments have no decode times, so all fragments before them are needed",
             advice="build the index with exact=True",
@@ -209,19 +208,15 @@ def exact_part(index: Index, source: Source, part: ByteRange) -> Index:
     return exact
 
 
+AGEING = frozenset({"data-outside", "samples-past-end"})
+"""Findings about a moov that a larger file may settle."""
+
+
 def _free(size: int) -> bytes:
     """The header of a box of so many bytes that nobody looks into."""
     if size >> 32:
         return b"\0\0\0\1free" + size.to_bytes(8, "big")
     return size.to_bytes(4, "big") + b"free"
-
-
-def _any(flags: Sequence[np.ndarray], flag: FragmentFlags) -> bool:
-    return any(bool((column & flag).any()) for column in flags)
-
-
-AGEING = frozenset({"data-outside", "samples-past-end"})
-"""Findings about a moov that a larger file may settle."""
 
 
 def extend(index: Index, what: SourceLike) -> Index:

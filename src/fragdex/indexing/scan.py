@@ -359,8 +359,7 @@ class Scan(ScanState):
 
     Args:
         start: position of the first box.
-        defaults: track_ID → trex of an initialization segment that is known in advance.
-        states: track_ID → where tracks continue that are known in advance.
+        defaults, states: as of `ScanState`, whose attributes it has, too.
 
     Attributes:
         position: of the next box header that is not read yet.
@@ -368,8 +367,6 @@ class Scan(ScanState):
             the file holds all of it.
         stopped: the error at which the pass had to stop, or None.
         cut_moov: place of a moov that the file ends in, as far as it was read; else None.
-
-    What it keeps on the way are the attributes of `ScanState`.
     """
 
     def __init__(

@@ -29,6 +29,7 @@ import numpy as np
 from fragdex.boxes import Box, build, make_box, parse_box
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, MalformedCaptions
+from fragdex.formats.fidx_head import no_constant
 from fragdex.fragments.table import FragmentTable, SampleTable, SyncTable
 from fragdex.fragments.track_info import TrackInfo, three_letters
 from fragdex.indexing.moov import plain_init
@@ -406,7 +407,7 @@ def parse_json(data: bytes) -> list[CaptionCue]:
     """
     text = "\n".join(_lines_of(data))
     try:
-        document = json.loads(text, parse_constant=_no_number)
+        document = json.loads(text, parse_constant=no_constant)
     except json.JSONDecodeError as error:
         raise _refused(f"it is not JSON: {error.msg}", error.lineno) from None
     except (RecursionError, ValueError):
@@ -442,10 +443,6 @@ def _milliseconds(seconds: Any) -> int | None:
     except OverflowError:
         return None
     return round(value * 1000) if 0 <= value < math.inf else None
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _refused(why: str, line: int | None = None) -> MalformedCaptions:

@@ -206,18 +206,8 @@ def clip(
     Args:
         index: of the source.
         read: exactly the bytes of a range of the source. Called while the pieces are iterated, too.
-        start: a presentation time as `Track.seek` takes it; the clip begins at the sync
-            sample at or before it.
-        stop: likewise, exclusive; infinity: to the end.
-        tracks: track ids; None: all. Other tracks in the same fragments come along.
-        keep_times: keep the decode times of the source, in fragments.
-        init: the initialization segment, for segments that have none.
         remote: whether a read costs more than its bytes.
-        fragmented: make a fragmented file: whole fragments of a fragmented source, else samples in
-            fragments of about a second.
-        period: number of the period; None: the one that shows this span, if one alone does.
-        smart: re-encode the pictures next to the cuts, so that none is hidden.
-        removed: spans of which it has no sample, in sample tables alone.
+        start, stop, and all others: as `fragdex.muxing.copies.ClipRequest` has them.
 
     Raises:
         ValueError: stop does not lie after start, or one of them is NaN.

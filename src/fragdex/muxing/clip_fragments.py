@@ -279,7 +279,7 @@ def check_runs(
             raise _wrong(moof, old, new)
         if not old.size or (size is not None and old.start + old.size > size):
             continue
-        at = bisect_right(copied, old.start, key=_start) - 1
+        at = bisect_right(copied, old.start, key=lambda one: one[0].start) - 1
         if at < 0 or old.start + old.size > copied[at][0].stop:
             raise BuildError(
                 "samples of a fragment are outside it, so it cannot be copied as a whole",
@@ -291,10 +291,6 @@ def check_runs(
         part, start = copied[at]
         if new.start - start != old.start - part.start:
             raise _wrong(moof, old, new._replace(start=new.start - start + part.start))
-
-
-def _start(copied: tuple[ByteRange, int]) -> int:
-    return copied[0].start
 
 
 class Places(NamedTuple):

@@ -46,14 +46,16 @@ class ClipRequest:
     """What a clip is to show.
 
     Attributes:
-        start, stop: presentation times; stop is exclusive.
-        tracks: track ids; None: all.
-        fragmented: begin at the sync sample at or before `start`, in fragments.
+        start, stop: presentation times as `Track.seek` takes them; stop is exclusive, infinity: to
+            the end.
+        tracks: track ids; None: all. Other tracks in the same fragments come along.
+        fragmented: begin at the sync sample at or before `start`, in whole fragments of a
+            fragmented source, else in fragments of about a second.
         keep_times: keep the decode times of the source, in fragments.
         init: the initialization segment, for segments that have none.
         period: number of the period; None: the one that shows this span, if one alone does.
         smart: re-encode the pictures next to the cuts, so that none is hidden.
-        removed: spans (stop exclusive) of which it has no sample.
+        removed: spans (stop exclusive) of which it has no sample, in sample tables alone.
     """
 
     start: TimeLike

@@ -8,6 +8,7 @@ from typing import Final
 
 from fragdex.boxes import Box
 from fragdex.errors import BuildError
+from fragdex.indexing.access import leb128
 
 START_CODE: Final = b"\0\0\0\1"
 TEMPORAL_DELIMITER: Final = b"\x12\0"
@@ -133,7 +134,8 @@ def obus(data: bytes) -> Iterator[tuple[int, bytes]]:
         start = at + 1 + extended
         size, behind = len(data) - start, start
         if head & 2:
-            size, behind = _leb128(data, start)
+            size, used = leb128(data[start : start + 8])
+            size, behind = size if used else -1, start + used
         if size < 0 or behind + size > len(data):
             raise BuildError(
                 "the size of an OBU leads out of its sample",
@@ -143,16 +145,6 @@ def obus(data: bytes) -> Iterator[tuple[int, bytes]]:
         header = bytes([head | 2]) + data[at + 1 : start] + _as_leb128(size)
         at = behind + size
         yield head >> 3 & 15, header + data[behind:at]
-
-
-def _leb128(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, lowest first, and where it ends; -1: it does not end."""
-    value = 0
-    for place, byte in enumerate(data[at : at + 8]):
-        value |= (byte & 0x7F) << 7 * place
-        if not byte & 0x80:
-            return value, at + place + 1
-    return -1, at
 
 
 def _as_leb128(value: int) -> bytes:

@@ -227,44 +227,14 @@ def described(
 ) -> View:
     """A view of any kind; `view`, `clip`, `join` and `Package` are what users call.
 
-    Args:
+    Args: as of those, besides:
         index: of the source; for a timeline those of several, in their order.
-        kind: what it is:
-
-            - `faststart`: the file with its moov first, so that players begin at once; a
-              fragmented file becomes progressive;
-            - `fragmented`: its samples in fragments that begin with a sync sample, with a sidx;
-            - `clip`: from `start` to `stop` (exclusive), as `fragdex extract` makes it;
-            - `tracks`: a choice of tracks as a progressive file;
-            - `init`, `segment`: what a playlist names: the initialization segment and one media
-              segment;
-            - `timeline`: several files one after the other, or the periods of one, as a
-              fragmented file. Tracks of the same kind and language are joined; content that
-              an edit list hides in between is cut at access units, or shown for a tick.
-
-        source: the media in any form that `fragdex.open_source` takes, for a timeline one per
-            index; None: the files that the indexes were made from. Only moovs are read here.
-        tracks: track ids; None: all, of fragments those of video, audio and text.
-        start, stop: of a clip, presentation times as `Track.seek` takes them.
-        exact: a clip shows exactly its span, by an edit list; False: it begins at the sync sample
-            at or before `start`, in fragments, for readers that do not know edit lists.
-        smart: of a clip, re-encode the pictures next to the cuts, so that it hides none (AVC and
-            HEVC; extra `media`).
-        segment_duration: wanted length of fragments and segments; None: one for each sync sample.
+        kind: one of `view`, or `clip`; `init`, `segment`: what a playlist names, the initialization
+            segment and one media segment; `timeline`: what `join` gives.
+        exact: of a clip, not `at_key_frame`.
         number: of the segment, from 0.
-        period: number of the period; needed where there are several, but for a timeline.
-        starts: where files begin on a timeline: None: each after the previous one, without gaps;
-            "source": at their own presentation times, relative to the first, with gaps; or a
-            time for each.
-        without: of a clip, spans that are removed.
 
-    Raises:
-        ValueError: an unknown kind, an invalid time, or several indexes for a kind of one.
-        TrackNotFound, NoSyncSample: there is no such track, no sample to show or to begin with.
-        BuildError: the view cannot say what the source does; the message says what and why.
-        InexactIndex: the index does not know the samples.
-        IndexError: there is no such segment.
-        SourceError: the source cannot be read, or changed since it was indexed.
+    Raises: as those; IndexError: there is no such segment.
     """
     if kind not in AnyKind.__args__:  # type: ignore[attr-defined]
         raise ValueError(f"no kind {kind!r}: expected one of {', '.join(AnyKind.__args__)}")  # type: ignore[attr-defined]

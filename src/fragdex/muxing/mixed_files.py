@@ -185,8 +185,7 @@ def muxed(
     """The video, audio and text of several files in parallel, in fragments with a sidx.
 
     Args:
-        indexes: of the files, on one timeline.
-        source: the media of each, as in `fragdex.package`; None: the files that they were made of.
+        indexes, source: as of `clip_of_several`.
         start, stop: seconds of presentation time that are shown, `stop` exclusive. Fragments begin
             at the sync sample at or before `start`; an edit list hides what is before. At the end,
             pictures that others need are shown, too: fragments cannot hide them.

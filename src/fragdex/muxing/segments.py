@@ -1,8 +1,6 @@
 """Segments of fragments that are made: the initialization segment, and moofs around samples.
 
-One moof for all tracks of a segment, a traf for each, then one mdat. Values that all samples share
-stand in the tfhd, the others in rows of the trun; which these are is decided for a whole track, so
-that the size of a moof follows from how many samples it has.
+`fragments` writes them.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from fragdex.indexing.access import leb128
 from fragdex.indexing.codecs import BitReader, Missing
 from fragdex.repairing.syntax import (
     FoundSample,
@@ -379,10 +380,8 @@ def _obu(window: Window, at: int, stop: int) -> _Obu | None:
 
 
 def _leb128(data: bytes) -> tuple[int, int]:
-    """A number of seven bits a byte, and its bytes; 0 bytes: none, or not as short as can be."""
-    value = 0
-    for place, byte in enumerate(data):
-        value |= (byte & 0x7F) << 7 * place
-        if not byte & 0x80:
-            return (value, place + 1) if byte or not place else (0, 0)
+    """As `leb128`; 0 bytes also where it is not as short as can be."""
+    value, used = leb128(data)
+    if used < 2 or data[used - 1]:
+        return value, used
     return 0, 0

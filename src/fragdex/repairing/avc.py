@@ -88,7 +88,7 @@ class Avc(NalUnits):
                     return False
                 self._keep(PPS, number, (owner, paired), unit)
             elif kind == SEI:
-                return _is_sei(unit[1:])
+                return is_messages(unit[1:])
         except Missing:
             return False
         return True
@@ -212,18 +212,15 @@ def is_filler(data: bytes, whole: bool) -> bool:
     return data.rstrip(b"\xff") == b"" if not whole else data.lstrip(b"\xff") == b"\x80"
 
 
-def _is_sei(data: bytes) -> bool:
-    """Whether messages fill a unit up to its trailing bits (7.3.2.3)."""
-    return is_messages(data.replace(b"\0\0\3", b"\0\0"))
-
-
 def is_messages(data: bytes) -> bool:
-    r"""Whether SEI messages fill these bytes, up to a byte 80 (ISO/IEC 14496-10, 7.3.2.3.1).
+    r"""Whether SEI messages fill a unit after its header, up to a byte 80.
+
+    ISO/IEC 14496-10, 7.3.2.3 and 7.3.2.3.1; in it, a 3 follows two zeros.
 
     >>> is_messages(b"\x05\x01a\x80"), is_messages(b"\x05\x03a\x80")
     (True, False)
     """
-    at = 0
+    data, at = data.replace(b"\0\0\3", b"\0\0"), 0
     while at < len(data) and data[at:] != b"\x80":
         for part in range(2):
             number = 0

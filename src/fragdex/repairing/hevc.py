@@ -57,9 +57,8 @@ class Hevc(OrderedByLsb):
             return AFTER if is_filler(unit[2:size], size <= len(unit)) else None
         if kind == SUFFIX_SEI:
             # one that is longer than what is at hand is not looked through
-            short = size <= len(unit)
-            messages = unit[2:size].replace(b"\0\0\3", b"\0\0")
-            return AFTER if not short or is_messages(messages) else None
+            whole = size > len(unit) or is_messages(unit[2:size])
+            return AFTER if whole else None
         return None
 
     def learn(self, unit: bytes) -> bool:
@@ -78,7 +77,7 @@ class Hevc(OrderedByLsb):
             elif kind == VPS:
                 self._keep_raw(VPS, unit[2] >> 4, unit)
             elif kind == PREFIX_SEI:
-                return is_messages(unit[2:].replace(b"\0\0\3", b"\0\0"))
+                return is_messages(unit[2:])
         except Missing:
             return False
         return True

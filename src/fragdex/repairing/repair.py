@@ -631,7 +631,9 @@ def _made(
     samples = [_samples_of(one, lanes[n]) for one, n in zip(recovered, present, strict=True)]
     tracks = tuple(
         _track(one, int(those.proved.sum()))
-        for one, those in sorted(zip(recovered, samples, strict=True), key=_id)
+        for one, those in sorted(
+            zip(recovered, samples, strict=True), key=lambda pair: pair[0].pattern.track.id
+        )
     )
     spans = tuple(_spans(size, stretches, samples, lost))
     return Repair(view, tracks, spans, tuple(findings), size)
@@ -650,10 +652,6 @@ def _samples_of(recovered: Recovered, lane: FoundSamples) -> _Samples:
     proved = np.frombuffer(bytes(lane.proved), np.bool_)
     guess = AFTER_SOUND if lane.syntax.delimited else BETWEEN
     return _Samples(recovered.offset, recovered.size, proved, guess)
-
-
-def _id(pair: tuple[Recovered, _Samples]) -> int:
-    return pair[0].pattern.track.id
 
 
 def _track(recovered: Recovered, proved: int) -> RepairedTrack:

@@ -183,7 +183,7 @@ class Vvc(OrderedByLsb):
             return AFTER if is_filler(unit[2:size], size <= len(unit)) else None
         if kind == SUFFIX_SEI:
             # one that is longer than what is at hand is not looked through
-            whole = size > len(unit) or is_messages(unit[2:size].replace(b"\0\0\3", b"\0\0"))
+            whole = size > len(unit) or is_messages(unit[2:size])
             return AFTER if whole else None
         return AFTER if kind == SUFFIX_APS else None
 
@@ -213,7 +213,7 @@ class Vvc(OrderedByLsb):
                 self._open = self._header(bits) if self._open is None else None
                 return self._open is not None
             elif kind == PREFIX_SEI:
-                return is_messages(unit[2:].replace(b"\0\0\3", b"\0\0"))
+                return is_messages(unit[2:])
         except Missing:
             return False
         return True
