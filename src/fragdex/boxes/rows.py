@@ -257,9 +257,5 @@ def _plan(columns: tuple[tuple[str, str], ...]) -> _Plan:
 
 
 def rows(count: str | None, *columns: tuple[str, Code] | tuple[str, Code, int]) -> Rows:
-    """Declare a table.
-
-    >>> rows("entry_count", ("sample_count", ">u4"), ("sample_delta", ">u4")).dtype(0)
-    dtype([('sample_count', '>u4'), ('sample_delta', '>u4')])
-    """
+    """Declare a table."""
     return Rows(tuple((*c, 0) if len(c) == 2 else c for c in columns), count)

@@ -281,11 +281,7 @@ def _code(name: str) -> str:
 
 
 def entries() -> tuple[Entry, ...]:
-    """The whole table, in its order.
-
-    >>> next(entry for entry in entries() if entry.code == "trun").parents
-    ('traf',)
-    """
+    """The whole table, in its order."""
     return _ENTRIES
 
 
@@ -343,9 +339,6 @@ def layout_of_entry(code: str, handler: str) -> BoxLayout | None:
     Args:
         code: of the entry, known or not.
         handler: handler_type of its track; "" where it is not known: the code decides.
-
-    >>> layout_of_entry("AVdn", "vide").title, layout_of_entry("AVdn", "")
-    ('Visual Sample Entry', None)
     """
     name = _OF_HANDLERS.get(handler)
     return layout_of(code, "stsd") if name is None else _declared(name, code)

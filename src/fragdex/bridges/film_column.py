@@ -56,9 +56,6 @@ def frames_of(
     Raises:
         SourceError: it has neither bytes nor a path, or the path is not below `root` and not
             followed; and what `fragdex.Frames` raises.
-
-    >>> len(frames_of("open-gop.mp4", root="fixtures"))
-    50
     """
     if isinstance(value, str):
         value = {"path": value, "bytes": None}

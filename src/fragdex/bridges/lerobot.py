@@ -465,9 +465,6 @@ def nearest(shown: npt.NDArray[np.float64], times: npt.NDArray[np.float64]) -> I
 
     Args:
         shown: at least one, in order.
-
-    >>> nearest(np.array([0.0, 0.1, 0.2]), np.array([-1, 0.06, 9])).tolist()
-    [0, 1, 2]
     """
     later = np.clip(np.searchsorted(shown, times), 1, max(len(shown) - 1, 1))
     later = np.minimum(later, len(shown) - 1)

@@ -44,9 +44,6 @@ def schema() -> Any:
 
     Raises:
         MissingExtra: pyarrow is not installed.
-
-    >>> schema().names
-    ['path', 'size', 'etag', 'mtime_ns', 'error', 'tracks', 'init', 'index']
     """
     try:
         import pyarrow as pa

@@ -326,11 +326,7 @@ class SetParts:
 
 
 def _runs(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int, bool]]:
-    """Rows of one file that follow each other: the file, the first, where they end, is the last.
-
-    >>> list(_runs([(0, 0), (0, 1), (1, 5), (0, 2)]))
-    [(0, 0, 2, False), (1, 5, 6, False), (0, 2, 3, True)]
-    """
+    """Rows of one file that follow each other: the file, the first, where they end, is the last."""
     file, first, stop = -1, 0, 0
     for number, row in places:
         if (number, row) == (file, stop):

@@ -149,11 +149,7 @@ SOON: Final = 64
 
 
 def with_soon(shares: Iterator[list[int]]) -> Iterator[tuple[list[int], list[int]]]:
-    """The windows of one process with those that follow them in it, up to 64.
-
-    >>> list(with_soon(iter([[3, 4], [7], [5]])))
-    [([3, 4], [7, 5]), ([7], [5]), ([5], [])]
-    """
+    """The windows of one process with those that follow them in it, up to 64."""
     coming: deque[list[int]] = deque()
     known = 0
     for share in shares:
@@ -172,11 +168,7 @@ def _first_of(coming: deque[list[int]]) -> tuple[list[int], list[int]]:
 
 
 def parts(pieces: Iterator[Int64], size: int) -> Iterator[Int64]:
-    """The numbers of arrays, so many at a time; the last ones may be fewer.
-
-    >>> [one.tolist() for one in parts(iter([np.arange(3), np.arange(3, 7)]), 2)]
-    [[0, 1], [2, 3], [4, 5], [6]]
-    """
+    """The numbers of arrays, so many at a time; the last ones may be fewer."""
     left = np.zeros(0, np.int64)
     for piece in pieces:
         left = np.concatenate([left, piece])

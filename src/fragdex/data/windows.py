@@ -629,9 +629,6 @@ def _in_order(lengths: Lengths, counts: Int64, numbers: Int64) -> Lengths:
     Args:
         lengths: of the runs of all videos.
         counts, numbers: how many each of these videos has, in the same order.
-
-    >>> _in_order(np.array([7, 8, 9], np.uint8), np.array([1, 2]), np.array([1, 0])).tolist()
-    [8, 9, 7]
     """
     order = np.argsort(numbers)
     first = (np.cumsum(counts) - counts)[order]
@@ -688,9 +685,6 @@ def stacked(samples: list[Sample], make: Make = np.empty) -> Sample:
 
     Args:
         make: makes those arrays.
-
-    >>> stacked([{"x": np.zeros(2)}, {"x": np.ones(2)}])["x"].tolist()
-    [[0.0, 0.0], [1.0, 1.0]]
     """
 
     def stack(values: list[Any]) -> Any:

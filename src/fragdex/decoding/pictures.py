@@ -113,11 +113,7 @@ def shown_size(picture: Picture) -> tuple[int, int]:
 
 
 def is_much_smaller(size: tuple[int, int], own: tuple[int, int]) -> bool:
-    """Whether both sides are a third of a picture's own or less.
-
-    >>> is_much_smaller((320, 180), (1920, 1080)), is_much_smaller((320, 800), (1920, 1080))
-    (True, False)
-    """
+    """Whether both sides are a third of a picture's own or less."""
     return all(side * 3 <= whole for side, whole in zip(size, own, strict=True))
 
 

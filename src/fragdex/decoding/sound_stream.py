@@ -86,11 +86,7 @@ def columns(frame: Any) -> Floats:
 
 
 def finite(values: Floats) -> Floats:
-    """What a broken stream decodes to must not spread through a mix or a filter.
-
-    >>> finite(np.array([0.5, np.nan, -np.inf], np.float32)).tolist()
-    [0.5, 0.0, -1.0]
-    """
+    """What a broken stream decodes to must not spread through a mix or a filter."""
     with np.errstate(over="ignore", invalid="ignore"):
         is_finite = np.isfinite(values.sum())
     return values if is_finite else np.nan_to_num(values, nan=0.0, posinf=1.0, neginf=-1.0)
@@ -132,11 +128,7 @@ MARGIN = 0.05
 
 
 def needed(start: int, stop: int, have: int, want: int) -> tuple[int, int]:
-    """Samples [low, high) of rate `have` that make samples [start, stop) of rate `want`.
-
-    >>> needed(16000, 32000, 16000, 16000), needed(16000, 32000, 44100, 16000)
-    ((16000, 32000), (41895, 90405))
-    """
+    """Samples [low, high) of rate `have` that make samples [start, stop) of rate `want`."""
     if have == want:
         return start, stop
     common = math.gcd(have, want)
@@ -457,11 +449,7 @@ def _encrypted_times(track: Track, samples: TrackSamples) -> Int64:
 
 
 def joined(gaps: Sequence[Gap]) -> list[Gap]:
-    """Gaps that touch, and have one reason, as one.
-
-    >>> joined([Gap(0, 1, "damaged"), Gap(1, 2, "damaged")])
-    [Gap(start=0, stop=2, reason='damaged')]
-    """
+    """Gaps that touch, and have one reason, as one."""
     gaps_joined: list[Gap] = []
     for gap in gaps:
         last = gaps_joined[-1] if gaps_joined else None

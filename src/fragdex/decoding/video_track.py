@@ -49,7 +49,7 @@ _MOST_UNITS: Final = 64
 
 
 def sets_of(data: bytes, format: str, length_size: int | None) -> ParameterSets:
-    r"""The parameter sets in front of a sample's first slice, as they stand there.
+    """The parameter sets in front of a sample's first slice, as they stand there.
 
     AVC: ISO/IEC 14496-10, table 7-1; HEVC: ISO/IEC 23008-2, table 7-1; VVC: ISO/IEC 23090-3,
     table 5, without adaptation parameter sets, which are of single pictures.
@@ -58,11 +58,6 @@ def sets_of(data: bytes, format: str, length_size: int | None) -> ParameterSets:
         data: bytes of the sample.
         format: four-letter code of its sample entry.
         length_size: bytes of the length in front of each NAL unit; None: 4.
-
-    >>> sets_of(bytes.fromhex("00000002 6742 00000002 68ce 00000002 6588"), "avc1", 4)
-    (b'gB', b'h\xce')
-    >>> sets_of(bytes.fromhex("00000002 6588"), "avc1", 4)
-    ()
     """
     family = family_of(format)
     size = 4 if length_size is None else length_size

@@ -42,22 +42,14 @@ FEW_ROWS = 16
 
 
 def is_saved_index(what: SourceLike) -> bool:
-    """Whether this is a saved index: bytes by how they begin, all else by the suffix of its name.
-
-    >>> is_saved_index(b"no index"), is_saved_index("movie.fidx")
-    (False, True)
-    """
+    """Whether this is a saved index: bytes by how they begin, all else by its suffix."""
     if isinstance(what, (bytes, bytearray, memoryview)):
         return bytes(what[: len(fidx.MAGIC)]) == fidx.MAGIC
     return isinstance(what, (str, os.PathLike)) and os.fsdecode(what).lower().endswith(".fidx")
 
 
 def is_one(what: MediaOrIndex | Iterable[MediaOrIndex]) -> bool:
-    """Whether this is one file or index, and not several.
-
-    >>> is_one("a.mp4"), is_one(["a.mp4", "b.mp4"])
-    (True, False)
-    """
+    """Whether this is one file or index, and not several."""
     if isinstance(what, (Index, str, bytes, bytearray, memoryview)):
         return True
     return hasattr(what, "read") or not isinstance(what, Iterable)
@@ -104,9 +96,6 @@ def known_and_media(what: MediaOrIndex, index: Index | None) -> tuple[Index | No
     Raises:
         TypeError: an index is given twice.
         SourceNotFound: an index that was made from what has no name says no media.
-
-    >>> known_and_media("movie.mp4", None)
-    (None, 'movie.mp4')
     """
     if not isinstance(what, Index) and not is_saved_index(what):
         return index, what

@@ -34,11 +34,7 @@ _BOUNDS: Final[dict[tuple[type, str], tuple[int, int]]] = {
 
 
 def refuse(pointer: str, expected: object, found: object) -> DamagedIndex:
-    """The error for a value that is not what it should be; `pointer` is a JSON pointer (RFC 6901).
-
-    >>> refuse("/tracks/0/id", "an integer", "x").path
-    '/tracks/0/id'
-    """
+    """The error for a value that is not as it should be; `pointer`: a JSON pointer (RFC 6901)."""
     shown = repr(found)
     if len(shown) > 60:
         shown = shown[:57] + "..."
@@ -88,9 +84,6 @@ def item(value: Any, key: str, pointer: str = "") -> Any:
 
     Raises:
         DamagedIndex: it is not an object, or the key is missing.
-
-    >>> item({"rows": 3}, "rows")
-    3
     """
     if not isinstance(value, dict):
         raise refuse(pointer, "an object", value)
@@ -104,9 +97,6 @@ def integer(value: Any, pointer: str = "", least: int = -(2**63), most: int = 2*
 
     Raises:
         DamagedIndex: it is invalid, or out of bounds.
-
-    >>> integer(3.0)
-    3
     """
     if type(value) is float and value.is_integer():
         value = int(value)

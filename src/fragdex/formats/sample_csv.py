@@ -31,9 +31,6 @@ def text_rows(parts: Sequence[Part]) -> Iterator[bytes]:
         parts: what stands in each row, left to right: an array of integers or bools (as 0 and 1),
             one element a row, all of one length; or bytes that are the same in every row and hold
             no zero byte.
-
-    >>> b"".join(text_rows([np.array([1, -20]), b",", np.array([True, False]), b";"]))
-    b'1,1;-20,0;'
     """
     rows = next(len(part) for part in parts if not isinstance(part, bytes))
     for start in range(0, rows, ROWS_AT_ONCE):
@@ -118,11 +115,7 @@ def pieces(
 
 
 def whole_ticks(shift: Fraction) -> int:
-    """The nearest whole tick of a shift; halves go up.
-
-    >>> whole_ticks(Fraction(-3, 2))
-    -1
-    """
+    """The nearest whole tick of a shift; halves go up."""
     return (2 * shift.numerator + shift.denominator) // (2 * shift.denominator)
 
 

@@ -284,9 +284,6 @@ def read_pieces(
     """`read` of a text that arrives in pieces of any size; memory grows with the segments alone.
 
     Args and Raises: as `read`.
-
-    >>> read_pieces(iter([b"{", b"}"])).tracks
-    ()
     """
     return _Reading(JsonStream(pieces), size).index()
 

@@ -164,31 +164,19 @@ class PieceDigests:
 
 
 def sha256(data: bytes | memoryview = b"") -> Any:
-    """A running SHA-256; hashlib is imported only if digests are requested.
-
-    >>> sha256(b"abc").hexdigest()[:8]
-    'ba7816bf'
-    """
+    """A running SHA-256; hashlib is imported only if digests are requested."""
     from hashlib import sha256
 
     return sha256(data)
 
 
 def leaves_of(digests: Sequence[bytes]) -> Digests:
-    """Digests as a column.
-
-    >>> leaves_of([bytes(32)]).itemsize
-    32
-    """
+    """Digests as a column."""
     return np.frombuffer(b"".join(digests), _LEAF) if digests else np.zeros(0, _LEAF)
 
 
 def root_of(leaves: Digests) -> bytes:
-    """The root of the tree over these digests; of none, the digest of nothing.
-
-    >>> root_of(leaves_of([bytes(32)])) == bytes(32)
-    True
-    """
+    """The root of the tree over these digests; of none, the digest of nothing."""
     if not len(leaves):
         return bytes(sha256().digest())
     return bytes(layers_of(leaves)[-1][0])
@@ -199,9 +187,6 @@ def path_of(leaves: Digests, number: int) -> tuple[bytes, ...]:
 
     Raises:
         IndexError: there is no such leaf.
-
-    >>> path_of(leaves_of([bytes(32), b"a" * 32]), 0)
-    (b'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa',)
     """
     if not 0 <= number < len(leaves):
         raise IndexError(f"there is no leaf {number}: there are {len(leaves)}, from 0")
@@ -235,11 +220,7 @@ def root_of_path(leaf: bytes, number: int, count: int, path: Sequence[bytes]) ->
 
 
 def layers_of(leaves: Digests) -> list[Digests]:
-    """The leaves, and each layer of the tree above them up to the root.
-
-    >>> [len(layer) for layer in layers_of(leaves_of([bytes(32)] * 5))]
-    [5, 3, 2, 1]
-    """
+    """The leaves, and each layer of the tree above them up to the root."""
     layers: list[Any] = [np.ascontiguousarray(leaves)]
     while len(layer := layers[-1]) > 1:
         pairs = layer[: len(layer) & ~1].view(_PAIR)

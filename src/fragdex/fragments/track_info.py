@@ -414,22 +414,14 @@ _TAGS: Final = {letters: tag for tag, letters in _LETTERS.items()} | _BIBLIOGRAP
 
 
 def three_letters(tag: str | None) -> str | None:
-    """The ISO 639-2 code of a tag's language; None: there is none.
-
-    >>> three_letters("de-CH"), three_letters("eng"), three_letters("x-klingon")
-    ('deu', 'eng', None)
-    """
+    """The ISO 639-2 code of a tag's language; None: there is none."""
     letters = (tag or "").split("-")[0].lower()
     letters = _LETTERS.get(letters, letters)
     return letters if len(letters) == 3 and letters.isascii() and letters.isalpha() else None
 
 
 def language_tag(code: str | None) -> str | None:
-    """The shortest tag of a language, as BCP 47 wants it (RFC 5646, 2.2.1).
-
-    >>> language_tag("eng"), language_tag("ger"), language_tag("en-GB"), language_tag("tlh")
-    ('en', 'de', 'en-GB', 'tlh')
-    """
+    """The shortest tag of a language, as BCP 47 wants it (RFC 5646, 2.2.1)."""
     if code is None:
         return None
     first, dash, rest = code.partition("-")

@@ -71,10 +71,6 @@ def coefficients(matrix: str, *, full_range: bool) -> Coefficients:
 
     Raises:
         KeyError: it is not one of ITU601, ITU709 and BT2020.
-
-    >>> coefficients("ITU601", full_range=False)
-    Coefficients(luma=9539, black=128, red_of_cr=13075, green_of_cb=-3209, green_of_cr=-6660, \
-blue_of_cb=16525)
     """
     red, blue, cb, cr = _MATRICES[matrix]
     if full_range:
@@ -169,9 +165,6 @@ def taps(before: int, line: Line) -> list[tuple[npt.NDArray[np.int64], npt.NDArr
 
     Returns: pairs of places (int64) and weights (int32), for each pixel one; the weights of a
     pixel add up to 16,384.
-
-    >>> [(places.tolist(), weights.tolist()) for places, weights in taps(4, Line(2, 0, 4))]
-    [([0, 1], [0, 2341]), ([0, 2], [7021, 7021]), ([1, 3], [7022, 7022]), ([2, 3], [2341, 0])]
     """
     after, start, span = line
     scale = max(span / after, 1.0)

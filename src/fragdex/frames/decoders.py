@@ -135,9 +135,6 @@ def pool_of(device: str) -> DecoderPool:
 
     Args:
         device: its kind, with its number or path where there are several; the first has number 0.
-
-    >>> pool_of("cuda") is pool_of("cuda:0"), pool_of("cuda") is pool_of("cuda:1")
-    (True, False)
     """
     kind, _, place = device.partition(":")
     return _of_devices.setdefault((kind, place or "0"), DecoderPool(MOST_SIDE_BY_SIDE))

@@ -193,12 +193,9 @@ def is_recovery_point(sei: bytes) -> bool:
 
 
 def sei_messages(sei: bytes) -> Iterator[tuple[int, bytes]]:
-    r"""Kind (payloadType) and payload of the messages of an SEI, in its first bytes.
+    """Kind (payloadType) and payload of the messages of an SEI, in its first bytes.
 
     ISO/IEC 14496-10, 7.3.2.3.1, and ISO/IEC 23008-2, 7.3.5; without the header of the NAL unit.
-
-    >>> list(sei_messages(b"\x06\x01\xc4\x80"))
-    [(6, b'\xc4')]
     """
     data = sei.replace(b"\0\0\3", b"\0\0")  # emulation prevention
     at = 0
@@ -272,9 +269,6 @@ def every_sample(kind: str, format: str, codec: str | None) -> bool:
 
     Args:
         kind, format, codec: as `TrackInfo` has them.
-
-    >>> every_sample("audio", "mp4a", "mp4a.40.2"), every_sample("video", "avc1", "avc1.640028")
-    (True, False)
     """
     if kind == "video":
         return format in _INTRA or codec in _INTRA
@@ -282,20 +276,12 @@ def every_sample(kind: str, format: str, codec: str | None) -> bool:
 
 
 def family_of(format: str) -> str | None:
-    """`avc`, `hevc` or `vvc`; None: samples of this format have no NAL units.
-
-    >>> family_of("hev1"), family_of("av01")
-    ('hevc', None)
-    """
+    """`avc`, `hevc` or `vvc`; None: samples of this format have no NAL units."""
     return _NAL.get(format)
 
 
 def can_tell(format: str, codec: str | None) -> bool:
-    """Whether `access_of` knows such samples.
-
-    >>> can_tell("avc1", None), can_tell("SVQ3", None)
-    (True, False)
-    """
+    """Whether `access_of` knows such samples."""
     return format in _NAL or _reader(format, codec) is not None
 
 

@@ -20,9 +20,6 @@ def colour_of(entry: Box) -> Colour | None:
     """The colours of a sample entry; None: nothing says them.
 
     The colr of the track goes before what is coded (ISO/IEC 14496-12, 12.1.5).
-
-    >>> colour_of(Box("avc1", {})) is None
-    True
     """
     said = [colour for _, colour in colours_of(entry)]
     return next((one for one in said if one.transfer != UNSAID), said[0] if said else None)

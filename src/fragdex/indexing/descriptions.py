@@ -32,9 +32,6 @@ def several_descriptions(moov: bytes, stbls: Mapping[int, Box]) -> dict[int, int
     Args:
         moov: a moov box; empty: not at hand.
         stbls: track_ID → stbl of this moov, as far as they are parsed.
-
-    >>> several_descriptions(b"", {})
-    {}
     """
     boxes = (
         parse(plain_init(moov))

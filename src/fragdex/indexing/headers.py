@@ -44,11 +44,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 def code(name: str) -> int:
-    """A four-letter code as the number that `ROW` holds.
-
-    >>> hex(code("moof"))
-    '0x6d6f6f66'
-    """
+    """A four-letter code as the number that `ROW` holds."""
     return int.from_bytes(name.encode("latin-1"), "big")
 
 

@@ -34,9 +34,6 @@ def mfra_range(tail: bytes, size: int) -> ByteRange | None:
     Args:
         tail: the last bytes of the file, at least 16.
         size: bytes of the file.
-
-    >>> mfra_range(bytes.fromhex("00000010 6d66726f 00000000 00000064"), 1000)
-    ByteRange(start=900, stop=1000)
     """
     mfro = tail[-16:]
     if len(mfro) < 16 or mfro[:8] != b"\0\0\0\x10mfro":
@@ -200,9 +197,6 @@ def tables(
         access: must be without doubts.
         movie: its tracks; without any, each tfra becomes a track.
         findings: where to note what was guessed.
-
-    >>> tables(RandomAccess(100, {}, ()), Movie(1000, 0, True, ()))
-    {}
     """
     findings = findings if findings is not None else Findings()
     if not access.tracks:

@@ -157,9 +157,6 @@ def columns(
 
     Returns: int64 of shape (len(places), len(offsets)). Places must lie inside the buffer
     (ValueError).
-
-    >>> columns(b"....abcd", np.array([4]), [(1, np.dtype(">u1")), (2, np.dtype(">i2"))]).tolist()
-    [[98], [25444]]
     """
     if compiled is not None:
         packed = np.array([(at, d.itemsize, d.kind == "i") for at, d in places], np.int64)
@@ -245,11 +242,6 @@ def join(
     Joined bytes cost less than an index matrix. Runs must lie inside the buffer, which begins at
     the offset `base`, or where their offsets are below 0, in what was made: -1 is its first byte
     (ValueError).
-
-    >>> join(b"abcdef", np.array([4, 0]), 2)
-    b'efab'
-    >>> join(b"abcdef", np.array([4, -2]), 2, b"123")
-    b'ef23'
     """
     if compiled is not None:
         widths = np.ascontiguousarray(sizes, np.int64).reshape(-1)
@@ -261,11 +253,7 @@ def join(
 
 
 def span(offsets: Int64, sizes: Int64) -> tuple[int, int, int]:
-    """Where runs with offsets from 0 on begin and end, and their bytes; 0, 0, 0: there are none.
-
-    >>> span(np.array([4, -1, 9]), np.array([2, 5, 3]))
-    (4, 12, 5)
-    """
+    """Where runs with offsets from 0 on begin and end, and their bytes; 0, 0, 0: there are none."""
     if compiled is None:
         return span_plain(offsets, sizes)
     offsets, sizes = np.ascontiguousarray(offsets, np.int64), np.ascontiguousarray(sizes, np.int64)

@@ -52,11 +52,7 @@ def join_plain(
     made: bytes = b"",
     base: int = 0,
 ) -> bytes:
-    """`join` in Python.
-
-    >>> join_plain(b"abcdef", np.array([4, -2]), 2, b"123")
-    b'ef23'
-    """
+    """`join` in Python."""
     view = memoryview(buffer)
     widths = np.broadcast_to(np.asarray(sizes, np.int64), offsets.shape)
     is_made = offsets < 0
@@ -82,11 +78,7 @@ _UUID = code("uuid")
 
 
 def header_at(buffer: memoryview, at: int, stop: int) -> tuple[int, int, int, int]:
-    """Status, size, type and header length of the box at `at`.
-
-    >>> header_at(memoryview(bytes.fromhex("00000008 66726565")), 0, 8)[1]
-    8
-    """
+    """Status, size, type and header length of the box at `at`."""
     if stop - at >= 8:
         short, kind_of_short = _HEAD(buffer, at)
         if short >= 8 and kind_of_short != _UUID:
@@ -101,11 +93,7 @@ def header_at(buffer: memoryview, at: int, stop: int) -> tuple[int, int, int, in
 
 
 def walk_plain(buffer: memoryview, start: int, max_rows: int, inside: bool = False) -> Walked:
-    """`walk` in Python.
-
-    >>> walk_plain(memoryview(bytes.fromhex("00000008 66726565")), 0, 10).position
-    8
-    """
+    """`walk` in Python."""
     starts: list[int] = []
     odd: dict[int, tuple[int, int]] = {}
     at, stop, status, total, behind_whole = start, len(buffer), DONE, 0, False
@@ -178,11 +166,7 @@ def _rows(buffer: memoryview, starts: list[int], odd: dict[int, tuple[int, int]]
 
 
 def kept_plain(top: Rows) -> Kept:
-    """`kept` in Python.
-
-    >>> kept_plain(np.zeros(2, ROW)).others
-    []
-    """
+    """`kept` in Python."""
     whole = np.flatnonzero(top["whole"])
     offsets, sizes, types = (top[name][whole] for name in ("offset", "size", "type"))
     where = np.flatnonzero(types != _MOOF)
@@ -196,11 +180,7 @@ def kept_plain(top: Rows) -> Kept:
 def columns_plain(
     buffer: memoryview | bytes, offsets: Int64, places: Sequence[tuple[int, np.dtype[Any]]]
 ) -> Int64:
-    """`columns` in Python.
-
-    >>> columns_plain(b"abcd", np.array([0, 2]), [(1, np.dtype(">u1"))]).tolist()
-    [[98, 100]]
-    """
+    """`columns` in Python."""
     reach = max((at + dtype.itemsize for at, dtype in places), default=0)
     return _fields(_table(buffer, offsets, reach), places)
 
@@ -292,11 +272,7 @@ class Inside(NamedTuple):
 
 
 def inside_of(buffer: memoryview, offset: int, size: int) -> Inside | None:
-    """The boxes inside a moof, or None where a child breaks its parent.
-
-    >>> inside_of(memoryview(bytes.fromhex("0000000c 6d6f6f66 00000000")), 0, 12).rows
-    []
-    """
+    """The boxes inside a moof, or None where a child breaks its parent."""
     inside = Inside([], [])
     status, _, _, header = header_at(buffer, offset, offset + size)
     inside.deciding.append((0, header))

@@ -181,22 +181,14 @@ EVERY = slice(None)
 
 
 def begins(group: Int64) -> Mask:
-    """Which rows begin a new group; the rows of a group stand together.
-
-    >>> begins(np.array([4, 4, 7])).tolist()
-    [True, False, True]
-    """
+    """Which rows begin a new group; the rows of a group stand together."""
     begins = np.ones(len(group), np.bool_)
     np.not_equal(group[1:], group[:-1], out=begins[1:])
     return begins
 
 
 def rows_of(owner: Int64, owners: int) -> Which:
-    """The owner of each row, rising; `EVERY` where each owner has exactly one.
-
-    >>> rows_of(np.array([0, 1]), 2), rows_of(np.array([1, 1]), 2)
-    (slice(None, None, None), array([1, 1]))
-    """
+    """The owner of each row, rising; `EVERY` where each owner has exactly one."""
     return EVERY if len(owner) == owners and begins(owner).all() else owner
 
 
@@ -204,9 +196,6 @@ def chained(anchor: Mask, value: Int64, advance: Int64) -> Int64:
     """Value where `anchor`, else what stands before plus what it advances by.
 
     The first row must be an anchor.
-
-    >>> chained(np.array([True, False, True]), np.array([10, 0, 50]), np.array([1, 2, 3]))
-    array([10, 11, 50])
     """
     if anchor.all():
         return value

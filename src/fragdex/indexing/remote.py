@@ -230,11 +230,7 @@ OVERLAP = len(MOOF_START) + 3
 
 
 def moof_in(data: bytes | bytearray, largest: int = 1 << 20) -> int | None:
-    r"""Where what looks like a moof of a possible size begins, or None.
-
-    >>> moof_in(b"..\0\0\1\0moof\0\0\0\x10mfhd"), moof_in(b"moof")
-    (2, None)
-    """
+    """Where what looks like a moof of a possible size begins, or None."""
     at = data.find(MOOF_START, 4)
     while at >= 0:
         header = read_header(data, at - 4)

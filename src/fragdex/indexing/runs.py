@@ -182,11 +182,7 @@ Flags = npt.NDArray[np.uint8]
 
 
 def signed(durations: Int64) -> Int64:
-    """Durations as they are meant: those of 2^31 and more are below 0.
-
-    >>> signed(np.array([1, 2**31, 2**32 - 1])).tolist()
-    [1, -2147483648, -1]
-    """
+    """Durations as they are meant: those of 2^31 and more are below 0."""
     if not len(durations) or durations.max() < LONGEST:
         return durations
     return np.where(durations >= LONGEST, durations - 2**32, durations)

@@ -60,11 +60,7 @@ def content(boxes: Iterable[Box], tracks: Collection[int] | None = None) -> Coun
 
 
 def renumbered(counted: Mapping[BoxKind, int], ids: Mapping[int, int]) -> Counter[BoxKind]:
-    """The same under the track_IDs of an output, without tracks that it does not have.
-
-    >>> renumbered({BoxKind(1, "subs"): 2, BoxKind(2, "subs"): 1}, {1: 5})
-    Counter({BoxKind(track=5, name='subs'): 2})
-    """
+    """The same under the track_IDs of an output, without tracks that it does not have."""
     own: Counter[BoxKind] = Counter()
     for kind, count in counted.items():
         if not kind.track or kind.track in ids:
@@ -174,9 +170,6 @@ def boxes_left_out(
         source, made: how many boxes of each kind they have.
         why: the reason.
         tracks: track_IDs of the copy: other tracks are not spoken of; None: all.
-
-    >>> print(*boxes_left_out({BoxKind(0, "emsg urn:a"): 6}, {}, "it has no place for them"))
-    emsg urn:a (6 boxes) is left out: it has no place for them (left-out)
     """
     lost = [
         (kind, count - made.get(kind, 0))

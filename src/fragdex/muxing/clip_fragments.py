@@ -239,11 +239,7 @@ def runs_of(
 
 
 def copied_parts(pieces: Iterable[bytes | ByteRange]) -> list[tuple[ByteRange, int]]:
-    """The ranges among pieces of a copy, in their order, and where each begins in the copy.
-
-    >>> copied_parts([b"abc", ByteRange(5, 9)])
-    [(ByteRange(start=5, stop=9), 3)]
-    """
+    """The ranges among pieces of a copy, in their order, and where each begins in the copy."""
     copied = []
     at = 0
     for piece in pieces:

@@ -61,13 +61,10 @@ def annexb(samples: Units, family: str, length_size: int) -> bytes:
 
 
 def nal_units(data: bytes, length_size: int) -> Iterator[bytes]:
-    r"""The NAL units of a sample, without the lengths in front of them.
+    """The NAL units of a sample, without the lengths in front of them.
 
     Raises:
         BuildError: a length leads out of the sample.
-
-    >>> list(nal_units(b"\0\2\x09\x10\0\0", 2))
-    [b'\t\x10']
     """
     at = 0
     while at < len(data):
@@ -94,7 +91,7 @@ def _is_delimiter(unit: bytes, family: str) -> bool:
 
 
 def obu(samples: Units) -> bytes:
-    r"""A low-overhead stream of OBUs: each sample after a temporal delimiter, all with a size.
+    """A low-overhead stream of OBUs: each sample after a temporal delimiter, all with a size.
 
     AV1 bitstream, 5.2; a sample leaves out its delimiter, and may leave out the size of its last
     OBU (AV1 in ISOBMFF, 2.4).
@@ -105,9 +102,6 @@ def obu(samples: Units) -> bytes:
 
     Raises:
         BuildError: the size of an OBU leads out of its sample.
-
-    >>> obu([(b"\x30\xaa", [b"\x0a\x01\xbb"])]).hex(" ", 1)
-    '12 00 0a 01 bb 32 01 aa'
     """
     parts: list[bytes] = []
     for data, config in samples:
@@ -120,13 +114,10 @@ def obu(samples: Units) -> bytes:
 
 
 def obus(data: bytes) -> Iterator[tuple[int, bytes]]:
-    r"""The type of each OBU, and the OBU with its size (AV1 bitstream, 5.3).
+    """The type of each OBU, and the OBU with its size (AV1 bitstream, 5.3).
 
     Raises:
         BuildError: a size leads out of the sample.
-
-    >>> list(obus(b"\x30\xaa"))
-    [(6, b'2\x01\xaa')]
     """
     at = 0
     while at < len(data):

@@ -551,13 +551,7 @@ def _stretches(period: Period, track: Track, duration: TimeLike, own: bool) -> S
 
 
 def repeated(boxes: Sequence[tuple[str, ByteRange]]) -> list[ByteRange]:
-    """Each ftyp and moov after the first: a file has one (ISO/IEC 14496-12, 4.3, 8.2.1).
-
-    >>> repeated(
-    ...     [("ftyp", ByteRange(0, 8)), ("moov", ByteRange(8, 16)), ("moov", ByteRange(16, 24))]
-    ... )
-    [ByteRange(start=16, stop=24)]
-    """
+    """Each ftyp and moov after the first: a file has one (ISO/IEC 14496-12, 4.3, 8.2.1)."""
     types = [code for code, _ in boxes]
     return [
         part

@@ -239,11 +239,7 @@ def _counted(box: Box, samples: int) -> tuple[Int64, Int64]:
 
 
 def descriptions_of_groups(groupings: Sequence[Grouping]) -> list[Box]:
-    """The sgpd boxes, each once.
-
-    >>> descriptions_of_groups(())
-    []
-    """
+    """The sgpd boxes, each once."""
     boxes: dict[int, Box] = {id(one.description): one.description for one in groupings}
     return list(boxes.values())
 
@@ -266,9 +262,6 @@ def joined_groupings(parts: Sequence[tuple[int, Sequence[Grouping]]]) -> tuple[G
 
     Args:
         parts: samples of each track, and their groups.
-
-    >>> joined_groupings([(2, ()), (1, ())])
-    ()
     """
     keys = {(one.kind, one.parameter): one.version for _, part in parts for one in part}
     joined = []

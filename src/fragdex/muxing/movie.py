@@ -41,9 +41,6 @@ def with_chapters(udta: Box, kept: Kept) -> Box:
     Args:
         udta: of the source's moov; without a chapter list, it stays as it is.
         kept: what the output shows.
-
-    >>> with_chapters(Box("udta", {}), ()).children
-    ()
     """
     children: list[Box] = []
     for child in udta.children:
@@ -62,9 +59,6 @@ def spanning(boxes: Sequence[Box], kept: Kept | None) -> Sequence[Box]:
     Args:
         boxes: ftyp, moov and more.
         kept: as `with_chapters` takes it; None: all.
-
-    >>> spanning((), None)
-    ()
     """
     if kept is None:
         return boxes
@@ -226,11 +220,7 @@ def _moov(
 
 
 def with_relative(ftyp: Box) -> Box:
-    """The ftyp with a brand that allows default-base-is-moof, which fragments here may have.
-
-    >>> with_relative(make_box("ftyp", compatible_brands=("qt  ",)))["compatible_brands"]
-    ('qt  ', 'iso6')
-    """
+    """The ftyp with a brand that allows default-base-is-moof, which fragments here may have."""
     brands = ftyp.get("compatible_brands")
     if brands is None or RELATIVE & set(brands):
         return ftyp
@@ -254,11 +244,7 @@ def with_next_id(moov: Box) -> Box:
 
 @cache
 def empty_tables() -> tuple[Box, ...]:
-    """Sample tables that say of no sample: those of a moov whose samples are in fragments.
-
-    >>> [box.type for box in empty_tables()]
-    ['stts', 'stsc', 'stsz', 'stco']
-    """
+    """Sample tables that say of no sample: those of a moov whose samples are in fragments."""
     return tuple(make_box(code) for code in ("stts", "stsc", "stsz", "stco"))
 
 
@@ -267,11 +253,7 @@ def _trex(number: int) -> Box:
 
 
 def traks_of(boxes: Sequence[Box]) -> dict[int, Box]:
-    """The traks of a moov by their track_ID; of two of one track_ID the first counts.
-
-    >>> traks_of([])
-    {}
-    """
+    """The traks of a moov by their track_ID; of two of one track_ID the first counts."""
     traks: dict[int, Box] = {}
     for trak in find_all(boxes, "moov/trak"):
         traks.setdefault(track_id(trak), trak)

@@ -34,11 +34,7 @@ Edit: TypeAlias = tuple[int, int, Fraction]
 
 
 def one_source(number: int, count: int) -> Int64:
-    """The source of so many samples, where all have the same.
-
-    >>> one_source(2, 3).tolist()
-    [2, 2, 2]
-    """
+    """The source of so many samples, where all have the same."""
     return np.broadcast_to(np.int64(number), count)
 
 
@@ -231,11 +227,7 @@ class Plan:
 
 
 def taking_off(ticks: int) -> tuple[Edit, ...]:
-    """The edit list of fragments that takes off a time at the start.
-
-    >>> taking_off(0)
-    ()
-    """
+    """The edit list of fragments that takes off a time at the start."""
     return ((0, ticks, Fraction(1)),) if ticks else ()
 
 
@@ -251,31 +243,19 @@ def begins_of(lead: PlannedTrack, edges: Int64) -> Int64:
 
 
 def least_from(times: Int64) -> Int64:
-    """Of each time the least of it and all after it; most tracks are in order.
-
-    >>> least_from(np.array([0, 3, 1])).tolist()
-    [0, 1, 1]
-    """
+    """Of each time the least of it and all after it; most tracks are in order."""
     rises = bool((times[1:] >= times[:-1]).all())
     return times if rises else np.minimum.accumulate(times[::-1])[::-1]
 
 
 def greatest_from(times: Int64) -> Int64:
-    """Of each time the greatest of it and all after it.
-
-    >>> greatest_from(np.array([0, 3, 1])).tolist()
-    [3, 3, 1]
-    """
+    """Of each time the greatest of it and all after it."""
     if len(times) and (times[1:] >= times[:-1]).all():
         return np.broadcast_to(times[-1], len(times))
     return np.maximum.accumulate(times[::-1])[::-1]
 
 
 def greatest_to(times: Int64) -> Int64:
-    """Of each time the greatest of it and all before it.
-
-    >>> greatest_to(np.array([0, 3, 1])).tolist()
-    [0, 3, 3]
-    """
+    """Of each time the greatest of it and all before it."""
     rises = bool((times[1:] >= times[:-1]).all())
     return times if rises else np.maximum.accumulate(times)

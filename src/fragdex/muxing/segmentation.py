@@ -273,11 +273,6 @@ def near(
     Those at the places `forced`, which rise, are taken in any case.
 
     The end of the track is one to choose from, too: then the last segment reaches to it.
-
-    >>> near([0, 3, 6, 9], 12, Fraction(5), 1)
-    [0, 2]
-    >>> near([0, 3, 6, 9], 12, Fraction(5), 1, [1])
-    [0, 1, 3]
     """
     if seconds is None:
         return list(range(len(times)))

@@ -160,9 +160,6 @@ def seconds_of(seconds: TimeLike | None) -> Fraction | None:
 
     Raises:
         ValueError: it is not above 0.
-
-    >>> seconds_of("2.5s")
-    Fraction(5, 2)
     """
     if seconds is None:
         return None

@@ -94,9 +94,6 @@ def joined_subsamples(parts: Sequence[tuple[int, Sequence[Subsamples]]]) -> tupl
 
     Args:
         parts: samples of each track, and the `Subsamples` of these.
-
-    >>> joined_subsamples([(2, ()), (1, ())])
-    ()
     """
     joined: dict[tuple[int, int], Subsamples] = {}
     base = 0

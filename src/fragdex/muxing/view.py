@@ -153,11 +153,7 @@ def size_of(part: Block) -> int:
 
 
 def sizes_of(parts: Iterable[Block]) -> int:
-    """Bytes of parts.
-
-    >>> sizes_of([b"moof", SourceRange(0, ByteRange(8, 20))])
-    16
-    """
+    """Bytes of parts."""
     return sum(map(size_of, parts))
 
 
@@ -180,9 +176,6 @@ def one_for_each(given: SourcesLike | None, files: int) -> list[SourceLike | Non
 
     Raises:
         ValueError: several are given, and not one for each file.
-
-    >>> one_for_each("a.mp4", 2), one_for_each(["a.mp4", None], 2)
-    (['a.mp4', 'a.mp4'], ['a.mp4', None])
     """
     if not isinstance(given, (list, tuple)):
         return [cast("SourceLike | None", given)] * files

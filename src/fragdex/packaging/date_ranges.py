@@ -51,11 +51,7 @@ class DateRange:
 
 
 def program_date(zero: datetime, seconds: Fraction) -> str:
-    """The date and time of a moment of the presentation, to the millisecond.
-
-    >>> program_date(datetime(2030, 1, 1), Fraction(3, 2))
-    '2030-01-01T00:00:01.500Z'
-    """
+    """The date and time of a moment of the presentation, to the millisecond."""
     date = zero.replace(tzinfo=zero.tzinfo or UTC) + timedelta(microseconds=int(seconds * 10**6))
     return date.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -100,11 +96,7 @@ def _made(events: Iterable[Event], read: Callable[[ByteRange], bytes]) -> Iterat
 
 
 def _cue_name(section: bytes) -> str:
-    """Which attribute holds a splice_info_section: a way out of the programme, or back in.
-
-    >>> _cue_name(b"")
-    'SCTE35-CMD'
-    """
+    """Which attribute holds a splice_info_section: a way out of the programme, or back in."""
     is_insert = len(section) > 19 and section[0] == _SECTION and section[13] == _SPLICE_INSERT
     if not is_insert or section[18] & 0x80:
         return "SCTE35-CMD"  # another command, or an insertion that is cancelled

@@ -41,29 +41,17 @@ MOST_TOGETHER = 256
 
 
 def address(uri: str) -> str:
-    """A URI as it may stand on a line and in quotes; what is escaped already stays.
-
-    >>> address('a "b".m3u8'), address("a%20b.m3u8")
-    ('a%20%22b%22.m3u8', 'a%20b.m3u8')
-    """
+    """A URI as it may stand on a line and in quotes; what is escaped already stays."""
     return quote(bytes_of_name(uri), safe="%/:?#[]@!$&'()*+,;=~")
 
 
 def quoted(text: str) -> str:
-    r"""What may be in quotes: no quotes, no ends of lines and no other controls (RFC 8216, 4.2).
-
-    >>> quoted('a "b"\n#EXT-X-ENDLIST')
-    "a 'b' #EXT-X-ENDLIST"
-    """
+    """What may be in quotes: no quotes, no ends of lines and no other controls (RFC 8216, 4.2)."""
     return "".join("'" if c == '"' else c if c.isprintable() else " " for c in text)
 
 
 def bytes_of_name(name: str) -> bytes:
-    r"""The bytes of a file name: what is not UTF-8 in it is in it as lone surrogates.
-
-    >>> bytes_of_name("a\udcff")
-    b'a\xff'
-    """
+    """The bytes of a file name: what is not UTF-8 in it is in it as lone surrogates."""
     try:
         return name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -178,11 +166,7 @@ _EXTINF: Final = "#EXTINF:"
 
 
 def part(micros: int, uri: str, independent: bool) -> str:
-    """EXT-X-PART (RFC 8216bis, 4.4.4.9), which lasts so many microseconds.
-
-    >>> part(500_000, "v1/part-3.m4s", True)
-    '#EXT-X-PART:DURATION=0.500000,URI="v1/part-3.m4s",INDEPENDENT=YES'
-    """
+    """EXT-X-PART (RFC 8216bis, 4.4.4.9), which lasts so many microseconds."""
     lasts = f"{micros // 1_000_000}.{micros % 1_000_000:06d}"
     return f'#EXT-X-PART:DURATION={lasts},URI="{uri}"' + ",INDEPENDENT=YES" * independent
 
@@ -193,11 +177,7 @@ def preload_hint(uri: str) -> str:
 
 
 def rendition_report(uri: str, segment: int, part: int) -> str:
-    """EXT-X-RENDITION-REPORT: the last segment and part of another list (8216bis, 4.4.5.4).
-
-    >>> rendition_report("a1.m3u8", 7, 2)
-    '#EXT-X-RENDITION-REPORT:URI="a1.m3u8",LAST-MSN=7,LAST-PART=2'
-    """
+    """EXT-X-RENDITION-REPORT: the last segment and part of another list (8216bis, 4.4.5.4)."""
     return f'#EXT-X-RENDITION-REPORT:URI="{uri}",LAST-MSN={segment},LAST-PART={part}'
 
 
@@ -220,9 +200,6 @@ def media_playlist(
         ended: whether nothing comes any more.
         low_latency: parts of its last segments; None: it has none.
         written: lines of the segments up to the first one of the first stretch.
-
-    >>> media_playlist([], 4).splitlines()[2]
-    b'#EXT-X-TARGETDURATION:4'
     """
     segments, before = lines_of(stretches, written), written
     if low_latency is not None:
@@ -283,9 +260,6 @@ def multivariant(lines: Iterable[str], *, independent: bool = True) -> bytes:
     Args:
         lines: of `media`, `variant` and `iframes_variant`, and other tags.
         independent: whether all segments of all renditions can be decoded by themselves.
-
-    >>> multivariant([]).split()
-    [b'#EXTM3U', b'#EXT-X-VERSION:7', b'#EXT-X-INDEPENDENT-SEGMENTS']
     """
     head = ["#EXTM3U", f"#EXT-X-VERSION:{VERSION}", *[INDEPENDENT] * independent]
     return text_of([*head, *lines])
@@ -371,9 +345,6 @@ def media(
         default: whether players take it unless people choose another one.
         forced: whether subtitles are shown to those who chose none.
         uri: address of its media playlist; None: its media is in that of the variant.
-
-    >>> media("video", "Film", default=False)
-    '#EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID="video",NAME="Film",DEFAULT=NO,AUTOSELECT=YES'
     """
     about = [f"TYPE={kind.upper()}", f'GROUP-ID="{quoted(group or kind)}"']
     about.append(f'NAME="{quoted(name)}"')
@@ -393,9 +364,6 @@ def durations_between(ends: Iterable[int]) -> list[str]:
     """Seconds as text of segments that end at these microseconds, the first one where they begin.
 
     Ends are rounded, not durations: so the sum does not drift.
-
-    >>> durations_between([0, 1_500_000, 1_500_010])
-    ['1.500000', '0.000010']
     """
     lasts = (stop - start for start, stop in pairwise(ends))
     return [f"{micros // 1_000_000}.{micros % 1_000_000:06d}" for micros in lasts]
@@ -407,9 +375,6 @@ def gap(ends: Iterable[int], uri: str) -> list[str]:
     Args:
         ends: microseconds, as of `durations_between`.
         uri: their address, where nothing is.
-
-    >>> gap([0, 1_500_000], "gap.m4s")
-    ['#EXT-X-GAP', '#EXTINF:1.500000,', 'gap.m4s']
     """
     return [
         line for seconds in durations_between(ends) for line in (GAP, f"#EXTINF:{seconds},", uri)
@@ -417,11 +382,7 @@ def gap(ends: Iterable[int], uri: str) -> list[str]:
 
 
 def target_duration(durations: Iterable[Fraction]) -> int:
-    """Whole seconds that no segment exceeds when it is rounded (4.3.3.1); at least 1.
-
-    >>> target_duration([Fraction(5, 2), Fraction(1)])
-    3
-    """
+    """Whole seconds that no segment exceeds when it is rounded (4.3.3.1); at least 1."""
     return max(1, int(max(durations, default=Fraction(1)) + Fraction(1, 2)))
 
 
@@ -430,9 +391,6 @@ def bandwidths(segments: Sequence[Range]) -> Rates:
 
     The peak is that of the stretch that needs most, among those of consecutive segments that last
     from half to one and a half target durations (4.3.4.2).
-
-    >>> bandwidths([(Fraction(2), 0, 1000), (Fraction(2), 1000, 3000), (Fraction(2), 4000, 1000)])
-    (12001, 6667)
     """
     unit = lcm(*(seconds.denominator for seconds, _, _ in segments))
     ticks = np.array([int(seconds * unit) for seconds, _, _ in segments], object)
@@ -441,11 +399,7 @@ def bandwidths(segments: Sequence[Range]) -> Rates:
 
 
 def bit_rates(ticks: npt.NDArray[Any], sizes: npt.NDArray[Any], timescale: int) -> Rates:
-    """`bandwidths` of segments whose durations are in ticks.
-
-    >>> bit_rates(np.array([4, 4, 2]), np.array([1000, 3000, 1000]), 2)
-    (12001, 8001)
-    """
+    """`bandwidths` of segments whose durations are in ticks."""
     if not len(ticks):
         return 1, 1
     target = max(1, (2 * int(ticks.max()) + timescale) // (2 * timescale)) * timescale
@@ -503,11 +457,6 @@ def highest_rate(durations: Int64, timescale: int, mean: Fraction) -> Fraction:
 
     Durations that differ by a tick or a millisecond are equal ones that were rounded: then it is
     the mean.
-
-    >>> highest_rate(np.array([33, 34, 33, 33]), 1000, Fraction(30000, 1001))
-    Fraction(30000, 1001)
-    >>> highest_rate(np.array([40] * 50 + [20] * 50), 1000, Fraction(100, 3))
-    Fraction(50, 1)
     """
     lasting = np.sort(durations[durations > 0])
     if not len(lasting):

@@ -392,11 +392,7 @@ def _encoded(slices: Sequence[Callable[[], BinaryIO]], film: Film) -> Iterator[b
 
 
 def frame_of(name: str) -> int:
-    """The frame that a picture of an archive shows.
-
-    >>> frame_of("00030.png")
-    30
-    """
+    """The frame that a picture of an archive shows."""
     return int(name.partition(".")[0])
 
 

@@ -34,11 +34,7 @@ LINE: Final = 1
 
 
 def rows_of_line(view: PageView) -> int:
-    """Its height in a picture.
-
-    >>> rows_of_line(PageView(1280, 720)), rows_of_line(PageView(1280, 720, scale=2))
-    (1, 2)
-    """
+    """Its height in a picture."""
     return replace(view, height=view.height + LINE).pixels[1] - view.pixels[1]
 
 

@@ -76,15 +76,6 @@ def plan(
         at_once: whether slices are made all at the same time, each from the page's beginning: later
             ones are shorter then, by what they replay.
         ahead: whether the first has begun before the others: it is longer then.
-
-    >>> plan(PageView(1280, 720, Fraction(30)), range(300), slice_ms=4000).borders
-    (0, 120, 300)
-    >>> plan(PageView(1280, 720, Fraction(30)), range(300), slices=3).borders
-    (0, 100, 200, 300)
-    >>> plan(PageView(1280, 720, Fraction(30)), range(30, 330), slices=2, at_once=True).borders
-    (30, 188, 330)
-    >>> plan(PageView(), range(300), slices=2, at_once=True, ahead=True).borders
-    (0, 171, 300)
     """
     count = len(frames)
     keys = key_interval(view.fps)

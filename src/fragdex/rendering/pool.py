@@ -470,11 +470,7 @@ _LOSSLESS: Final = Still("png", compression=1)
 
 
 def evenly(frames: range, most: int) -> tuple[int, ...]:
-    """At most so many frames, evenly spaced, the first and the last among them.
-
-    >>> evenly(range(10, 20), 4), evenly(range(2), 4), evenly(range(5), 1)
-    ((10, 13, 16, 19), (0, 1), (0,))
-    """
+    """At most so many frames, evenly spaced, the first and the last among them."""
     count = min(most, len(frames))
     steps = max(1, count - 1)
     return tuple(frames[round(n * (len(frames) - 1) / steps)] for n in range(count))

@@ -75,11 +75,7 @@ _UNKNOWN: Final = "application/octet-stream"
 
 
 def media_type_of(path: str) -> str:
-    """The media type that a file is served with, by its suffix.
-
-    >>> media_type_of("fonts/Title.WOFF2"), media_type_of("LICENSE")
-    ('font/woff2', 'application/octet-stream')
-    """
+    """The media type that a file is served with, by its suffix."""
     return _TYPES.get(PurePosixPath(path).suffix[1:].lower(), _UNKNOWN)
 
 
@@ -188,20 +184,12 @@ _LONG: Final = 2000  # bytes
 
 
 def encoded(data: Any) -> bytes:
-    """Data as a page reads them.
-
-    >>> encoded({"title": "Hi"})
-    b'{"title": "Hi"}'
-    """
+    """Data as a page reads them."""
     return json.dumps(data, allow_nan=False).encode()
 
 
 def recorded(data: Mapping[str, Any] | None) -> tuple[Mapping[str, Any] | None, str | None]:
-    """Data, None where they are long or there are none, and the SHA-256 of what the page reads.
-
-    >>> recorded({"title": "Hi"})[0], recorded({"title": "Hi" * 1000})[0], recorded(None)
-    ({'title': 'Hi'}, None, (None, None))
-    """
+    """Data, None where they are long or there are none, and the SHA-256 of what the page reads."""
     if data is None:
         return None, None
     text = encoded(data)

@@ -204,21 +204,14 @@ def _first_headers() -> Any:
 
 
 def is_filler(data: bytes, whole: bool) -> bool:
-    r"""Whether a unit of filler data continues so (7.3.2.7): FF, and 80 at the end.
-
-    >>> is_filler(b"\xff\xff\x80", True), is_filler(b"\xff\xff", False)
-    (True, True)
-    """
+    """Whether a unit of filler data continues so (7.3.2.7): FF, and 80 at the end."""
     return data.rstrip(b"\xff") == b"" if not whole else data.lstrip(b"\xff") == b"\x80"
 
 
 def is_messages(data: bytes) -> bool:
-    r"""Whether SEI messages fill a unit after its header, up to a byte 80.
+    """Whether SEI messages fill a unit after its header, up to a byte 80.
 
     ISO/IEC 14496-10, 7.3.2.3 and 7.3.2.3.1; in it, a 3 follows two zeros.
-
-    >>> is_messages(b"\x05\x01a\x80"), is_messages(b"\x05\x03a\x80")
-    (True, False)
     """
     data, at = data.replace(b"\0\0\3", b"\0\0"), 0
     while at < len(data) and data[at:] != b"\x80":

@@ -309,9 +309,6 @@ def high_order(low: int, bits: int, before: tuple[int, int]) -> int:
     """PicOrderCntMsb, from the low bits of a picture and from both of the one before.
 
     ISO/IEC 14496-10, 8.2.1.1; ISO/IEC 23008-2 and 23090-3, 8.3.1.
-
-    >>> high_order(1, 4, (0, 14)), high_order(14, 4, (16, 1)), high_order(3, 4, (16, 1))
-    (16, 0, 16)
     """
     high, low_before = before
     wrap = 1 << bits

@@ -163,11 +163,7 @@ _DELTAS: Final = (
 
 @cache
 def spectral(codebook: int) -> array[int]:
-    """What each 16 bits begin with: bits of codeword and signs, plus 64 for each escape.
-
-    >>> spectral(1)[0], len(spectral(11))
-    (1, 65536)
-    """
+    """What each 16 bits begin with: bits of codeword and signs, plus 64 for each escape."""
     if codebook in _SIGNED:
         words = [(size, 0, 0) for size, n in _SIGNED[codebook].items() for _ in range(n)]
     else:
@@ -182,11 +178,7 @@ def spectral(codebook: int) -> array[int]:
 
 @cache
 def deltas() -> tuple[tuple[int, int, tuple[int, ...]], ...]:
-    """Of each length of codewords: bits, the first number of 19 bits after them, and the deltas.
-
-    >>> deltas()[0]
-    (1, 262144, (0,))
-    """
+    """Of each length of codewords: bits, the first number of 19 bits after them, and the deltas."""
     codewords: list[tuple[int, int, tuple[int, ...]]] = []
     at = first = 0
     for size, count in _DELTA_COUNTS.items():
@@ -225,9 +217,6 @@ def bands(rate_index: int, short: bool) -> tuple[int, ...]:
     """Where scale factor bands begin, in coefficients of a window, and where the last one ends.
 
     ISO/IEC 14496-3, Tables 4.129 to 4.147, for frames of 1024.
-
-    >>> bands(3, False)[-2:], bands(3, True)[-1]
-    ((928, 1024), 128)
     """
     widths = (_SHORT if short else _LONG)[_BANDS[rate_index][short]]
     borders = [0]
@@ -380,9 +369,6 @@ def read_frame(data: bytes, rate_index: int, configuration: int | None) -> tuple
         data: at least the frame.
         rate_index: samplingFrequencyIndex of the core, without SBR.
         configuration: channelConfiguration; None or 0: any elements.
-
-    >>> read_frame(bytes.fromhex("00000007") + bytes(9), 4, 1)  # silence, and ID_END
-    (4, 32)
     """
     if compiled is None:
         return read_frame_plain(data, rate_index, configuration)

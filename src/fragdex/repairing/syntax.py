@@ -160,11 +160,7 @@ def find_bytes(data: bytes, pattern: bytes) -> int:
 
 
 def bare_zeros(data: bytes) -> int:
-    r"""Where two zeros begin that 0, 1 or 2 follows; -1: nowhere.
-
-    >>> bare_zeros(b"a\0\0\3\0\0\1"), bare_zeros(b"\0\0\3\0\0")
-    (4, -1)
-    """
+    """Where two zeros begin that 0, 1 or 2 follows; -1: nowhere."""
     if compiled is not None:
         return int(compiled.bare_zeros(data))
     return bare_zeros_plain(data)
@@ -231,20 +227,12 @@ class NativeSyntax(NamedTuple):
 
 
 def units_table(units: Iterable[bytes]) -> bytes:
-    r"""Units one after the other, each after its length in 32 bits.
-
-    >>> units_table([b"ab", b"c"])
-    b'\x00\x00\x00\x02ab\x00\x00\x00\x01c'
-    """
+    """Units one after the other, each after its length in 32 bits."""
     return b"".join(len(unit).to_bytes(4, "big") + unit for unit in units)
 
 
 def flags_table(marked: Iterable[int], size: int = 256) -> bytes:
-    r"""A byte of 1 at each number that is marked.
-
-    >>> flags_table([1], 3)
-    b'\x00\x01\x00'
-    """
+    """A byte of 1 at each number that is marked."""
     table = bytearray(size)
     for number in marked:
         table[number] = 1
@@ -252,11 +240,7 @@ def flags_table(marked: Iterable[int], size: int = 256) -> bytes:
 
 
 def places_of(data: bytes, marked: Iterable[int]) -> list[int]:
-    """Places of bytes that are one of some.
-
-    >>> places_of(b"abca", b"a")
-    [0, 3]
-    """
+    """Places of bytes that are one of some."""
     table = np.frombuffer(flags_table(marked), np.bool_)
     return np.flatnonzero(table[np.frombuffer(data, np.uint8)]).tolist()
 

@@ -78,25 +78,16 @@ class Vp9(Between):
 
 
 def is_frame(head: bytes) -> bool:
-    r"""Whether a frame that is coded may begin so; of profile 3 none is looked for.
-
-    >>> is_frame(b"\x82\x49\x83\x42"), is_frame(b"\x88")
-    (True, False)
-    """
+    """Whether a frame that is coded may begin so; of profile 3 none is looked for."""
     first = head[0] if head else 0
     return first & 0xC0 == _MARKER and first & _PROFILE_3 != _PROFILE_3 and not first & _EXISTING
 
 
 def samples_in(data: bytes, places: Sequence[int]) -> list[int] | None:
-    r"""Sizes of the samples of frames that begin at some places; None: superframes contradict them.
+    """Sizes of the samples of frames that begin at some places; None: superframes contradict them.
 
     Args:
         places: rising from 0.
-
-    >>> samples_in(b"\x86a\x86bcd", [0, 2])
-    [2, 4]
-    >>> samples_in(b"\x84a\x86b" + bytes([0xC1, 2, 2, 0xC1]), [0, 2])
-    [8]
     """
     if list(places[:1]) != [0]:
         return None

@@ -175,11 +175,7 @@ def share_memory_among(children: int) -> None:
 
 
 def memory_of_one() -> int:
-    """How many bytes of data one child may have.
-
-    >>> 1 << 30 <= memory_of_one() <= 8 << 30
-    True
-    """
+    """How many bytes of data one child may have."""
     share = int(machine_memory() * _PART_OF_CHILDREN) // _children
     return min(max(share, _LEAST), _MOST)
 

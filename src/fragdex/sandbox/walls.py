@@ -469,12 +469,6 @@ def compiled_filter(machine: str, *, programs: bool, own: int) -> bytes:
 
     Args:
         own: the process that may be signalled.
-
-    >>> (
-    ...     len(compiled_filter("x86_64", programs=True, own=7)) % 8,
-    ...     compiled_filter("vax", programs=True, own=7),
-    ... )
-    (0, b'')
     """
     if machine not in _MACHINES or platform.system() != "Linux":
         return b""

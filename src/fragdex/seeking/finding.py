@@ -44,9 +44,6 @@ def last_tick(time: tuple[int, int], timescale: int, shift: tuple[int, int]) -> 
         time: numerator and denominator of the seconds.
         timescale: ticks a second.
         shift: of what is added to a composition time to get the presentation time.
-
-    >>> last_tick((1, 3), 10, (0, 1)), last_tick((1, 3), 10, (-1, 2))
-    (3, 3)
     """
     (over, under), (numerator, denominator) = time, shift
     return (over * timescale * denominator - numerator * under) // (under * denominator)

@@ -38,11 +38,7 @@ _FUNCTIONS = {
 
 @cache
 def offered(name: str) -> Callable[..., Any]:
-    """The function under a name.
-
-    >>> offered("export").__module__
-    'fragdex.formats'
-    """
+    """The function under a name."""
     module, _, function = _FUNCTIONS[name].partition(":")
     lower: Callable[..., Any] = getattr(import_module(module), function)
     return lower
@@ -183,11 +179,7 @@ FORMS: dict[str, Form] = {
 
 
 def forms_with(option: str) -> list[str]:
-    """The names of the forms that take an option.
-
-    >>> forms_with("playlist")
-    ['hls']
-    """
+    """The names of the forms that take an option."""
     return [name for name, form in FORMS.items() if option in form.options]
 
 

@@ -242,9 +242,6 @@ def reorder_depth(cts: Int64) -> int:
         cts: composition times of neighbouring samples, in decode order.
 
     The largest number of samples that are decoded before another and shown after it; 16 at most.
-
-    >>> reorder_depth(np.array([0, 4, 2, 1, 3, 5]))
-    2
     """
     rank = np.empty(len(cts), np.int64)
     rank[np.argsort(cts, kind="stable")] = np.arange(len(cts))

@@ -629,9 +629,6 @@ def presented(tracks: Iterable[Track], kind: str) -> list[Track]:
 
     Those that are left (`TrackInfo.auxiliary`: alpha, depth, thumbnails, chapters, disabled) stand
     for them only where a file has no other.
-
-    >>> presented([], "video")
-    []
     """
     of_kind = [track for track in tracks if track.kind == kind]
     plain = [track for track in of_kind if track.info.auxiliary is None] or of_kind

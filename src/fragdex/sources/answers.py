@@ -194,11 +194,7 @@ class FirstAnswer:
 
 
 def length_of(fields: Mapping[str, str]) -> int | None:
-    """The Content-Length, or None where there is none.
-
-    >>> length_of({"content-length": "12"})
-    12
-    """
+    """The Content-Length, or None where there is none."""
     text = fields.get("content-length", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
@@ -220,11 +216,7 @@ _BOUNDARY = re.compile(
 
 
 def boundary_of(content_type: str) -> bytes | None:
-    """Return the boundary that a Content-Type names, or None where it is not multipart/byteranges.
-
-    >>> boundary_of('multipart/byteranges; boundary="3d6b"'), boundary_of("video/mp4")
-    (b'3d6b', None)
-    """
+    """Return the boundary of a Content-Type; None where it is not multipart/byteranges."""
     match = _BOUNDARY.match(content_type.strip())
     return (match[1] or match[2]).encode("latin-1") if match else None
 
@@ -272,11 +264,7 @@ def _place(head: bytes) -> tuple[ContentRange, int]:
 
 
 def pieces_of(wanted: ByteRange, parts: list[tuple[ByteRange, bytes]]) -> bytes | None:
-    """Return the bytes of a range out of parts, one of which must hold all of it; else None.
-
-    >>> pieces_of(ByteRange(3, 5), [(ByteRange(2, 6), b"abcd")])
-    b'bc'
-    """
+    """Return the bytes of a range out of parts, one of which must hold all of it; else None."""
     for place, data in parts:
         if place.start <= wanted.start and wanted.stop <= place.stop:
             return data[wanted.start - place.start : wanted.stop - place.start]

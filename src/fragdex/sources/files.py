@@ -52,11 +52,7 @@ _STATX = struct.Struct("<I76xqI164x")
 
 
 def born_ns(path: str | os.PathLike[str]) -> int | None:
-    """When a file was made, in nanoseconds since 1970; None: the file system does not keep it.
-
-    >>> born_ns("there is no such file") is None
-    True
-    """
+    """When a file was made, in nanoseconds since 1970; None: the file system does not keep it."""
     with suppress(OSError, AttributeError):
         if sys.platform != "linux":
             return int(os.stat(path).st_birthtime * 10**9)  # type: ignore[attr-defined]
@@ -464,11 +460,7 @@ _written: dict[str, tuple[int, int, int]] = {}
 
 
 def written_here(path: str | os.PathLike[str]) -> bool:
-    """Whether this process has written the file that is there now.
-
-    >>> written_here("pyproject.toml")
-    False
-    """
+    """Whether this process has written the file that is there now."""
     known = _written.get(os.path.realpath(path)) if _written else None
     return known is not None and known == _identity(path)
 

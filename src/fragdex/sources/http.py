@@ -178,11 +178,7 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
 
 
 def client_for(timeout: float) -> httpx.Client:
-    """A client as sources make it for themselves; several may share one.
-
-    >>> client_for(30.0).follow_redirects
-    False
-    """
+    """A client as sources make it for themselves; several may share one."""
     import httpx
 
     # How many are open is for sources to say; httpx would keep 20, and close all others after use.

@@ -210,9 +210,6 @@ def store_for(url: str, retries: int, timeout: float) -> ObjectStore:
 
     Raises:
         SourceError: there is none.
-
-    >>> type(store_for("memory://", 3, 30.0)).__name__
-    'MemoryStore'
     """
     from obstore.exceptions import BaseError
     from obstore.store import MemoryStore, from_url
@@ -448,11 +445,7 @@ def in_this_process(filesystem: Any) -> Any:
 
 
 def known_of(info: dict[str, Any]) -> tuple[int | None, str | None]:
-    """Length and version of a file, by what its file system says of it.
-
-    >>> known_of({"name": "a", "size": 5, "ETag": '"1"'})
-    (5, '"1"')
-    """
+    """Length and version of a file, by what its file system says of it."""
     version = next((info[name] for name in _ETAGS if info.get(name) is not None), None)
     if isinstance(version, datetime):  # some say it as seconds in listings
         version = version.timestamp()

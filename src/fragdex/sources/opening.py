@@ -208,11 +208,6 @@ def check_options(what: str, options: Mapping[str, object], known: Collection[st
 
     Raises:
         TypeError: one is not; the nearest name is suggested.
-
-    >>> check_options("fragdex.index", {"retrys": 3}, ["exact"])
-    Traceback (most recent call last):
-    ...
-    TypeError: fragdex.index takes no argument retrys; did you mean retries?
     """
     if options:
         names = SourceOptions.__annotations__.keys()
@@ -286,10 +281,6 @@ def md5_beside(source: Source) -> Iterator[Callable[[], Digest]]:
 
     Gives a function that waits for the digest. A source that only one can read is hashed when that
     is called; on leaving, hashing that nobody waited for is given up.
-
-    >>> with open_source(b"abc") as source, md5_beside(source) as hashed:
-    ...     print(hashed())
-    900150983cd24fb0d6963f7d28e17f72
     """
     twin = source.twin()
     if twin is None:

@@ -12,9 +12,6 @@ def tls_when_needed(trust_env: bool = True) -> ssl.SSLContext:
 
     Args:
         trust_env: whether SSL_CERT_FILE and SSL_CERT_DIR have a say, as in httpx.
-
-    >>> tls_when_needed().verify_mode
-    <VerifyMode.CERT_REQUIRED: 2>
     """
     context = _TLSWhenNeeded(ssl.PROTOCOL_TLS_CLIENT)
     context.trust_env = trust_env

@@ -120,11 +120,7 @@ class Pronunciations:
 
 
 def spoken_words(text: str) -> list[str]:
-    """A word as it is written, as the words that are said: lower case, numbers in letters.
-
-    >>> spoken_words("Mr."), spoken_words("well-known,"), spoken_words("2,500%")
-    (['mister'], ['well', 'known'], ['two', 'thousand', 'five', 'hundred', 'percent'])
-    """
+    """A word as it is written, as the words that are said: lower case, numbers in letters."""
     plain = unicodedata.normalize("NFKD", text[:_MOST_LETTERS]).lower().replace("’", "'")
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     for sign, word in _SIGNS.items():
@@ -139,11 +135,7 @@ def spoken_words(text: str) -> list[str]:
 
 
 def number_in_words(digits: str) -> list[str]:
-    """A whole number; a year is said in two parts, and a long number digit by digit.
-
-    >>> " ".join(number_in_words("1984")), " ".join(number_in_words("305"))
-    ('nineteen eighty four', 'three hundred five')
-    """
+    """A whole number; a year is said in two parts, and a long number digit by digit."""
     if len(digits) > _MOST_DIGITS or (digits[0] == "0" and len(digits) > 1):
         return [_ONES[int(digit)] for digit in digits[:_MOST_LETTERS]]
     value = int(digits)
@@ -166,11 +158,7 @@ def _below_hundred(value: int) -> list[str]:
 
 
 def guessed(word: str) -> list[str]:
-    """Phones of a word by its letters.
-
-    >>> guessed("fragdex")
-    ['F', 'R', 'AE', 'G', 'D', 'EH', 'K', 'S']
-    """
+    """Phones of a word by its letters."""
     phones: list[str] = []
     letters = _INNER_Y.sub("i", word.replace("'", ""))
     last: list[str] = []

@@ -87,14 +87,11 @@ USUAL: Final = CaptionLayout()
 
 
 def cues_of(words: Sequence[Word], layout: CaptionLayout = USUAL) -> list[CaptionCue]:
-    r"""The captions of words.
+    """The captions of words.
 
     Args:
         words: in order, none beginning before the end of the one before.
         layout: lengths of lines and of cues.
-
-    >>> cues_of([Word("hello", 0, 400), Word("there", 450, 800)])
-    [CaptionCue(start_ms=0, end_ms=1000, text='hello there')]
     """
     return [cue for cue, _ in _cues(_shown(words, layout), layout)]
 
@@ -135,9 +132,6 @@ def at_cuts(
     Args:
         cues: in order of time.
         spoken_until: milliseconds at which the last word of each ends.
-
-    >>> at_cuts([CaptionCue(200, 1200, "hello")], [700], CaptionLayout(cuts_ms=(0, 1300)))
-    [CaptionCue(start_ms=0, end_ms=1300, text='hello')]
     """
     cuts = sorted(layout.cuts_ms)
     moved: list[CaptionCue] = []
@@ -178,11 +172,7 @@ def marked(transcript: Transcript) -> list[Word]:
 
 
 def spoken(words: Sequence[Word]) -> str:
-    """Words as one line; scripts that write no spaces get none.
-
-    >>> spoken([Word("你", 0, 1), Word("好", 1, 2)]), spoken([Word("a", 0, 1), Word("b", 1, 2)])
-    ('你好', 'a b')
-    """
+    """Words as one line; scripts that write no spaces get none."""
     text = ""
     for word in words:
         if text and not (_unspaced(text[-1]) and _unspaced(word.text[:1])):
@@ -349,11 +339,7 @@ def _cut_anywhere(text: str, length: int) -> list[str]:
 
 
 def as_webvtt(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
-    r"""As WebVTT (W3C, WebVTT: The Web Video Text Tracks Format, 4.1), speakers as its voices.
-
-    >>> as_webvtt(Transcript((Word("a<b", 0, 1000, speaker="S1"),), names={"S1": "Q&A"}))
-    'WEBVTT\n\n00:00:00.000 --> 00:00:01.000\n<v Q&amp;A>a&lt;b\n'
-    """
+    """As WebVTT (W3C, WebVTT: The Web Video Text Tracks Format, 4.1), speakers as its voices."""
     blocks = ["WEBVTT\n"]
     for cue, speaker in _cues(_shown(transcript.words, layout), layout):
         text = escape(_no_empty_lines(cue), quote=False)
@@ -364,11 +350,7 @@ def as_webvtt(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
 
 
 def as_srt(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
-    r"""As SubRip; where another speaker begins there is a name or a dash.
-
-    >>> as_srt(Transcript((Word("hello", 0, 1000),)))
-    '1\n00:00:00,000 --> 00:00:01,000\nhello\n'
-    """
+    """As SubRip; where another speaker begins there is a name or a dash."""
     blocks = []
     for number, cue in enumerate(cues_of(marked(transcript), layout), 1):
         times = timing(cue.start_ms, cue.end_ms, ",")
@@ -378,11 +360,7 @@ def as_srt(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
 
 
 def as_document(words: Sequence[Word], layout: CaptionLayout = USUAL) -> dict[str, Any]:
-    """Words and segments as published players read them: times are seconds of the presentation.
-
-    >>> as_document([Word("hi", 0, 500, 0.9)])["segments"]
-    [{'start': 0.0, 'end': 1.0, 'text': 'hi', 'speaker': None}]
-    """
+    """Words and segments as published players read them: times are seconds of the presentation."""
     words = _shown(words, layout)
     return {
         "segments": [
@@ -424,11 +402,7 @@ def as_json(transcript: Transcript, layout: CaptionLayout = USUAL) -> str:
 
 
 def spans_in_seconds(spans: Iterable[SpanNote]) -> list[dict[str, Any]]:
-    """Spans of a transcript as documents have them.
-
-    >>> spans_in_seconds([SpanNote(0, 500, "damaged")])
-    [{'start': 0.0, 'end': 0.5, 'reason': 'damaged'}]
-    """
+    """Spans of a transcript as documents have them."""
     return [
         {"start": span.start_ms / 1000, "end": span.end_ms / 1000, "reason": span.reason}
         for span in spans

@@ -97,11 +97,7 @@ class VoiceDetector:
 
 
 def audible(sound: Sound) -> Sound:
-    """Quiet sound made as loud as speech is; other sound as it is.
-
-    >>> int(audible(np.full(32_000, 300, np.int16)).max())
-    3000
-    """
+    """Quiet sound made as loud as speech is; other sound as it is."""
     levels = loudness(sound)
     loud = 10 ** (float(np.percentile(levels, 90)) / 20) if len(levels) else 0.0
     if loud < _QUIET:
@@ -288,11 +284,6 @@ def plausible(text: str, seconds: float) -> list[str]:
     """Words of a text that somebody may have said in so many seconds.
 
     A model that is given what is not speech, or not enough of it, says the same again and again.
-
-    >>> plausible("Well, well, who is it? - Me.", 2.0)
-    ['Well,', 'well,', 'who', 'is', 'it?', 'Me.']
-    >>> plausible("you " * 40, 30.0), plausible("a b c d e f g h i", 1.0)
-    ([], [])
     """
     words = [word for word in text.split() if any(map(str.isalnum, word))]
     bare = [word.lower().strip(".,!?;:") for word in words]

@@ -137,9 +137,6 @@ def words_of_tokens(
         durations: seconds of each, or empty.
         scores: natural logarithms of the probabilities of each, or empty.
         end: seconds of the whole.
-
-    >>> words_of_tokens([" he", "llo", " you"], [0.1, 0.3, 0.8], [], [], 2.0)[0][:3]
-    ('hello', 100, 500)
     """
     groups: list[list[int]] = []
     for place, token in enumerate(tokens):

@@ -19,11 +19,7 @@ _FAR_MS: Final = 2_000
 
 
 def numbered(turns: Iterable[Turn], words: Sequence[Word]) -> list[Turn]:
-    """Turns by time, their voices numbered in the order in which they first say a word.
-
-    >>> numbered([Turn(0, 100, 7), Turn(200, 300, 2)], [Word("Yes.", 210, 290)])
-    [Turn(start_ms=0, end_ms=100, voice=1), Turn(start_ms=200, end_ms=300, voice=0)]
-    """
+    """Turns by time, their voices numbered in the order in which they first say a word."""
     ordered = sorted(turns)
     voices = [*_voices_of(words, ordered), *(turn.voice for turn in ordered)]
     numbers = {
@@ -48,11 +44,7 @@ def with_speakers(words: Sequence[Word], turns: Sequence[Turn]) -> list[Word]:
 
 
 def speaker_ids(count: int) -> list[str]:
-    """The first speakers.
-
-    >>> speaker_ids(2)
-    ['S1', 'S2']
-    """
+    """The first speakers."""
     return [f"S{number}" for number in range(1, count + 1)]
 
 
@@ -94,9 +86,6 @@ def speaker_names(given: Mapping[str, str], speakers: Sequence[str]) -> dict[str
 
     Raises:
         InvalidRequest: there is no such speaker, or a name is empty or too long.
-
-    >>> speaker_names({"S1": " Ada  Lovelace "}, ["S1", "S2"])
-    {'S1': 'Ada Lovelace'}
     """
     names = {}
     for speaker, name in given.items():

@@ -178,11 +178,7 @@ def _doubt_of(word: Word, language: str | None) -> str | None:
 
 
 def ends_sentence(word: Word) -> bool:
-    """Whether a sentence ends with a word.
-
-    >>> [ends_sentence(Word(text, 0, 1)) for text in ("Fine.", "Mr.", "p.m.", "so")]
-    [True, False, False, False]
-    """
+    """Whether a sentence ends with a word."""
     text = word.text.lower()
     return (
         text.endswith(SENTENCE_ENDS) and text not in _ABBREVIATED and not _INITIALS.fullmatch(text)
@@ -210,11 +206,7 @@ def capitalized(words: Sequence[Word]) -> list[Word]:
 
 
 def in_order(words: Iterable[Word]) -> list[Word]:
-    """Words by time, clamped so that none begins before the one before has ended.
-
-    >>> [word.end_ms for word in in_order([Word("b", 90, 200), Word("a", 0, 100)])]
-    [90, 200]
-    """
+    """Words by time, clamped so that none begins before the one before has ended."""
     ordered: list[Word] = []
     for word in sorted(words, key=lambda w: (w.start_ms, w.end_ms)):
         word = word._replace(end_ms=max(word.start_ms, word.end_ms))

@@ -12,9 +12,6 @@ def repeatable(options: dict[str, str]) -> dict[str, str]:
     macroblocks ends (seen with core 165 at 64×48, 240, 272, 330 and 496 pixels of width): about one
     video of a hundred came out with other bytes. Its AVX2 code does not, is as fast, and gives the
     bytes of every older processor, so that slices of several machines agree.
-
-    >>> repeatable({"crf": "18"})
-    {'crf': '18'}
     """
     params = options.get("x264-params")
     if params is None or not _has_avx512():

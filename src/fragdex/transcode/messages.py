@@ -230,13 +230,10 @@ def _metadata_type(unit: bytes) -> int:
 
 
 def with_messages(codec: str, sample: bytes, said: Messages) -> bytes:
-    r"""A sample of an encoder, with the messages of the source's picture and no others.
+    """A sample of an encoder, with the messages of the source's picture and no others.
 
     Args:
         sample: NAL units have lengths of 4 bytes.
-
-    >>> with_messages("avc", bytes.fromhex("00000002 6588"), Messages((b"\x06",))).hex()
-    '0000000106000000026588'
     """
     if codec == "av1":
         units = [unit for kind, unit in obus(sample) if kind != _METADATA]

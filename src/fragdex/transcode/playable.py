@@ -44,11 +44,7 @@ _CHANNEL_CONFIGURATIONS: Final = range(1, 8)
 
 
 def codec_name(codec: str | None) -> str | None:
-    """FFmpeg's name of a codec that browsers play, by its codec string; None for any other.
-
-    >>> codec_name("avc1.64001F"), codec_name("hvc1.1.6.L93.B0"), codec_name("mp4a.6B")
-    ('h264', None, None)
-    """
+    """FFmpeg's name of a codec that browsers play, by its codec string; None for any other."""
     for pattern, name in _STRINGS:
         if pattern.fullmatch(codec or ""):
             return name
@@ -56,11 +52,7 @@ def codec_name(codec: str | None) -> str | None:
 
 
 def why_not_channels(configuration: int | None) -> str | None:
-    """Why browsers refuse AAC of a channelConfiguration; None where they do not.
-
-    >>> why_not_channels(2), why_not_channels(0)
-    (None, 'browsers do not play aac of channel configuration 0')
-    """
+    """Why browsers refuse AAC of a channelConfiguration; None where they do not."""
     if configuration in _CHANNEL_CONFIGURATIONS:
         return None
     return f"browsers do not play aac of channel configuration {configuration}"

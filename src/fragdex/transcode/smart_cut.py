@@ -488,11 +488,7 @@ def _with_entries(trak: Box, entries: list[Box]) -> Box:
 
 
 def _first_number(data: bytes) -> int:
-    """The Exp-Golomb number that bits begin with (ISO/IEC 14496-10, 9.1).
-
-    >>> _first_number(bytes([0b00101000]))
-    4
-    """
+    """The Exp-Golomb number that bits begin with (ISO/IEC 14496-10, 9.1)."""
     bits = "".join(f"{byte:08b}" for byte in data[:9])
     zeros = len(bits) - len(bits.lstrip("0"))
     return int(bits[zeros : 2 * zeros + 1] or "1", 2) - 1

@@ -386,9 +386,6 @@ def hole_after(end: Fraction, time: Fraction, left: Fraction = _LEFT) -> Fractio
     Args:
         end, time: where what is before ends, and where what follows begins, seconds.
         left: seconds of the hole that stay: where no key frame does it, so many begin a fragment.
-
-    >>> hole_after(Fraction(10), Fraction(20)), hole_after(Fraction(10), Fraction(9010))
-    (Fraction(0, 1), Fraction(8998, 1))
     """
     hole = time - end
     return hole - left if hole > MOST_HOLE_SECONDS else Fraction(0)

@@ -51,13 +51,7 @@ _INLINE: Final = re.compile(
 
 
 def is_animated(data: bytes) -> bool:
-    """Whether bytes are a picture that moves.
-
-    >>> is_animated(bytes(4) + b"ftypavis"), is_animated(b"GIF89a")
-    (True, False)
-    >>> is_animated(b"<svg><set/></svg>"), is_animated(b"<svg/>"), is_animated(b"<p><svg><set/>")
-    (True, False, False)
-    """
+    """Whether bytes are a picture that moves."""
     return is_raster_animated(data) or _moves_as_drawing(data)
 
 
@@ -84,11 +78,7 @@ def note_picture(notes: Notes, data: bytes, what: str, where: str = "") -> None:
 
 
 def pictures_in(text: bytes) -> Iterator[bytes]:
-    """The pictures that stand within a text as data: URLs.
-
-    >>> [*pictures_in(b'url("data:image/svg+xml;charset=utf-8,%3Csvg>1</svg>") none')]
-    [b'<svg>1</svg>']
-    """
+    """The pictures that stand within a text as data: URLs."""
     for match in _INLINE.finditer(text):
         if match[1] is None:
             yield unquote_to_bytes(match[2])
@@ -98,11 +88,7 @@ def pictures_in(text: bytes) -> Iterator[bytes]:
 
 
 def picture_of(url: str) -> bytes:
-    """The bytes of a data: URL.
-
-    >>> picture_of("data:image/svg+xml,%3Csvg/>"), picture_of("data:;base64,PHN2Zy8-")
-    (b'<svg/>', b'<svg/>')
-    """
+    """The bytes of a data: URL."""
     head, _, text = url.partition(",")
     data = unquote_to_bytes(text)
     if not head.rstrip().lower().endswith(";base64"):

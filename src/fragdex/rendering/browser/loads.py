@@ -54,11 +54,7 @@ MORE_TIME: Final = f"{LOAD_SECONDS}=60 allows a page 60 s"
 
 
 def waiting_for(pending: list[str]) -> str:
-    """What an error says of what has not come.
-
-    >>> waiting_for([]), waiting_for(["a", "b"])
-    ('', '; it waits for a, b')
-    """
+    """What an error says of what has not come."""
     return f"; it waits for {', '.join(pending[:_NAMED])}" if pending else ""
 
 

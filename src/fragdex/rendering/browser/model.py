@@ -32,9 +32,6 @@ def instant_us(i: int, fps: Fraction) -> int:
     `floor(t * fps)` of them, shows i. Rates that are no whole numbers are rounded in the page, too:
     there an instant on the grid itself would be a hair too early. What a script reads is exact
     (`sources.js`).
-
-    >>> [instant_us(i, Fraction(30000, 1001)) for i in (0, 1, 2, 30)]
-    [0, 33400, 66800, 1001100]
     """
     if i and fps.denominator != 1:
         return (i * 1_000_000 * fps.denominator // (fps.numerator * GRID_US) + 1) * GRID_US
@@ -47,9 +44,6 @@ def protocol_ms(us: int) -> float:
     Chromium multiplies by 1000 and, in some releases (150), cuts off the decimals: of
     one in a hundred instants that lost a whole microsecond, and with it a step of the page's
     clocks. A quarter of a microsecond more does no harm where it is rounded.
-
-    >>> int(32_300 / 1000 * 1000), int(protocol_ms(32_300) * 1000)
-    (32299, 32300)
     """
     return (us + 0.25) / 1000
 
@@ -104,11 +98,7 @@ class PageView:
 
 
 def between_us(i: int, view: PageView) -> list[int]:
-    """When the page is called for frames that nobody sees, after frame i - 1 and before frame i.
-
-    >>> between_us(2, PageView(fps=Fraction(10), page_fps=Fraction(30)))
-    [133400, 166700]
-    """
+    """When the page is called for frames that nobody sees, after frame i - 1 and before frame i."""
     if view.page_fps is None or i == 0:
         return []
     times = int(view.page_fps / view.fps)
@@ -297,11 +287,7 @@ _SHOWN: Final = 8
 
 
 def missing_fonts(glyphs: Iterable[str]) -> list[str]:
-    """What to say of characters that no font has: a line for each writing.
-
-    >>> missing_fonts("漢字")
-    ['no font has 2 characters of Han, such as 漢字 (U+6F22): on Debian, install fonts-noto-cjk']
-    """
+    """What to say of characters that no font has: a line for each writing."""
     by_writing: dict[tuple[str, str | None], list[str]] = {}
     for one in glyphs:
         by_writing.setdefault(_writing(one), []).append(one)

@@ -42,11 +42,7 @@ class MalformedMessage(ValueError):
 
 
 def to_cbor(value: Any) -> bytes:
-    """A value as bytes: of dicts, lists, texts, bytes, numbers, booleans and None.
-
-    >>> to_cbor({"id": 1}).hex()
-    'd8185a00000006bf62696401ff'
-    """
+    """A value as bytes: of dicts, lists, texts, bytes, numbers, booleans and None."""
     if isinstance(value, str):
         try:
             return _headed(_TEXT, value.encode())
@@ -101,9 +97,6 @@ def from_cbor(message: bytes | memoryview) -> Any:
 
     Raises:
         MalformedMessage: it is invalid, or has more or less than one value.
-
-    >>> from_cbor(to_cbor({"a": [1, -2, 0.5, None, True, "é"], "b": b"x"}))
-    {'a': [1, -2, 0.5, None, True, 'é'], 'b': b'x'}
     """
     try:
         return _parsed(memoryview(message))

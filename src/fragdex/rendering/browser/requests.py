@@ -135,11 +135,7 @@ ISOLATED: Final = """Object.defineProperty(globalThis, "crossOriginIsolated", {
 
 
 def shares_memory(page: bytes) -> bool:
-    """Whether a page requests what only pages have that are cross-origin isolated.
-
-    >>> shares_memory(b'<meta name="fragdex:cross-origin-isolated">'), shares_memory(b"<p>")
-    (True, False)
-    """
+    """Whether a page requests what only pages have that are cross-origin isolated."""
     reader = _Isolated()
     reader.feed(page.decode("utf-8", "replace"))
     return reader.is_so

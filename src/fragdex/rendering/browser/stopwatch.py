@@ -67,11 +67,7 @@ class Stopwatch:
 
 
 def worked(waited: float, kept: float) -> float:
-    """Of the seconds that were waited, those in which the browser could work.
-
-    >>> worked(10, 4), worked(10, 30)
-    (6, 2.5)
-    """
+    """Of the seconds that were waited, those in which the browser could work."""
     return waited - min(max(0, kept), waited * (1 - _LEAST))
 
 

@@ -347,9 +347,6 @@ def mix(
 
     Yields: arrays of shape (at most 48,000, 2), float32 between -1 and 1; together the samples
     between both ends, each end rounded.
-
-    >>> sum(len(block) for block in mix([], None, Fraction(5, 2)))
-    120000
     """
     first, total = (round(Fraction(at) * SAMPLE_RATE) for at in (start, stop))
     blocks = _mixed(strips, open_media, first - first % BLOCK, total, failed)

@@ -223,11 +223,7 @@ class Answers:
 
 
 def why(error: BaseException) -> str:
-    """One sentence on what is wrong.
-
-    >>> why(ValueError("no film")), why(KeyError())
-    ('no film', 'KeyError')
-    """
+    """One sentence on what is wrong."""
     if isinstance(error, Blocked):
         return error.reason
     return getattr(error, "message", None) or str(error) or type(error).__name__
