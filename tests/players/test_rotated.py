@@ -16,7 +16,9 @@ from strategies.recordings import fragment_starts
 FOR_EVER = 1e6
 
 
-@pytest.mark.parametrize(("player", "kind"), [("hls.js", "hls"), ("shaka", "dash"), ("dash.js", "dash")])
+@pytest.mark.parametrize(
+    ("player", "kind"), [("hls.js", "hls"), ("shaka", "dash"), ("dash.js", "dash")]
+)
 def test_a_rotation_is_played_and_the_start_is_sought(browser, folder, tmp_path, player, kind):  # noqa: F811
     whole = (folder / "written" / "fragmented.mp4").read_bytes()
     index = fragdex.index(whole, exact=True)
