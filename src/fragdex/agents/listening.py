@@ -49,11 +49,7 @@ class Line(NamedTuple):
 
 
 def line_of(start: float, stop: float, payload: str) -> Line:
-    """A cue of WebVTT as plain text, and who speaks (a voice span).
-
-    >>> line_of(1, 2, "<v Ada>a &amp; <i>b</i>")
-    Line(start=1, stop=2, text='a & b', speaker='Ada')
-    """
+    """A cue of WebVTT as plain text, and who speaks (a voice span)."""
     voice = _VOICE.search(payload)
     text = " ".join(html.unescape(_TAG.sub("", payload)).split())
     return Line(start, stop, text, (voice and html.unescape(voice[1]).strip()) or None)

@@ -44,9 +44,6 @@ def seconds_of(text: str | float) -> Fraction:
 
     Raises:
         InvalidRequest: it is not one.
-
-    >>> seconds_of("1:02.5"), seconds_of(3)
-    (Fraction(125, 2), Fraction(3, 1))
     """
     try:
         return Fraction(parse_time(str(text)))

@@ -19,11 +19,7 @@ from fragdex.errors import FragdexError
 
 
 class Command(NamedTuple):
-    """A command: the module and the name of its function, and its line in the list of commands.
-
-    >>> COMMANDS["seek"].function.__name__
-    'seek'
-    """
+    """A command: the module and the name of its function, and its line in the list of commands."""
 
     module: str
     name: str

@@ -145,10 +145,6 @@ def box_pieces(box: Box, *, full: bool = False) -> Iterator[str]:
 
     Bytes are hex; a table is a list with an object for each row. The bytes of opaque boxes are
     left out (`size` and `offset` say where they are) unless `full`.
-
-    >>> from fragdex.boxes import parse
-    >>> "".join(box_pieces(parse(bytes.fromhex("0000000c 66726d61 61766331"))[0]))
-    '{"type": "frma", "offset": 0, "size": 12, "fields": {"data_format": "avc1"}}'
     """
     head: dict[str, Any] = {"type": box.type, "offset": box.offset, "size": box.size}
     if box.size_form != "compact":
@@ -219,13 +215,7 @@ INDENT = "  "
 
 
 def box_lines(box: Box, depth: int = 0, *, full: bool = False) -> Iterator[str]:
-    """A box, its fields and its children, one line or a few each.
-
-    >>> from fragdex.boxes import parse
-    >>> for line in box_lines(parse(bytes.fromhex("00000010 6d666864 00000000 00000007"))[0]):
-    ...     print(line)
-    mfhd @0 +16  version=0 flags=0x000000 sequence_number=7
-    """
+    """A box, its fields and its children, one line or a few each."""
     indent = INDENT * depth
     size = f"+{box.size}" + {"large": " (64-bit size)", "to_end": " (to the end)"}.get(
         box.size_form, ""

@@ -143,9 +143,6 @@ def cose_signature(signature: bytes, algorithm: str) -> bytes:
 
     Raises:
         FragdexError: it is in neither form.
-
-    >>> cose_signature(bytes([48, 7, 2, 1, 5, 2, 2, 0, 200]), "ES256").hex()[62:66]
-    '0500'
     """
     size = _COORDINATE.get(algorithm)
     if size is None or len(signature) == 2 * size:

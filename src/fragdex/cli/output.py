@@ -18,29 +18,17 @@ FLUSH_S = 0.1
 
 
 def to_stdout(target: str | None) -> bool:
-    """Whether an `-o` names stdout.
-
-    >>> to_stdout(None), to_stdout("-"), to_stdout("a.json")
-    (True, True, False)
-    """
+    """Whether an `-o` names stdout."""
     return target is None or target == "-"
 
 
 def json_line(value: Any) -> str:
-    r"""One compact JSON document and a line break; NaN and infinities are refused.
-
-    >>> json_line({"track": 1})
-    '{"track": 1}\n'
-    """
+    """One compact JSON document and a line break; NaN and infinities are refused."""
     return json_text(value) + "\n"
 
 
 def json_text(value: Any) -> str:
-    r"""A value as JSON, safe on a terminal; NaN and infinities are refused.
-
-    >>> json_text("a\x9b")
-    '"a\\u009b"'
-    """
+    """A value as JSON, safe on a terminal; NaN and infinities are refused."""
     return printable(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 

@@ -45,11 +45,7 @@ SUFFIXES = {".jpg": "jpeg", **{f".{kind}": str(kind) for kind in PictureKind}}
 
 
 def picture_kind(output: str | None, format: PictureKind | None) -> str:
-    """The format that is requested, by name or by the end of a path; else JPEG.
-
-    >>> picture_kind("a.webp", None), picture_kind("a.webp", PictureKind.PNG)
-    ('webp', 'png')
-    """
+    """The format that is requested, by name or by the end of a path; else JPEG."""
     if format is not None:
         return format.value
     return SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "jpeg")

@@ -255,11 +255,7 @@ def series(index: Any, name: str) -> Series:
 
 
 def thinned(values: npt.NDArray[Any], most: int = 4000) -> npt.NDArray[Any]:
-    """At most so many of many values, evenly chosen, the last one among them.
-
-    >>> thinned(np.arange(10), 4).tolist()
-    [0, 3, 6, 9]
-    """
+    """At most so many of many values, evenly chosen, the last one among them."""
     if len(values) <= most:
         return values
     return values[np.linspace(0, len(values) - 1, most).astype(np.int64)]

@@ -34,8 +34,6 @@ def seek(arguments: list[str]) -> int | None:
 
     Args:
         arguments: what follows the program's name.
-
-    >>> seek(["seek", "https://example.org/a.fidx", "60"])
     """
     try:
         name, time, tracks, as_json = _asked(arguments)

@@ -132,10 +132,6 @@ _BY_STATUS = {
 def refusal(
     status: int, problem: Mapping[str, Any], *, retry_after: float | None = None
 ) -> RequestRefused:
-    """The error that a response is.
-
-    >>> refusal(404, {"detail": "no such file"})
-    NotFound('no such file')
-    """
+    """The error that a response is."""
     kind = _BY_STATUS.get(status, ServiceFault if status >= 500 else RequestRefused)
     return kind(status, problem, retry_after=retry_after)

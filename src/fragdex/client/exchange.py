@@ -33,11 +33,7 @@ JSON: Final = "application/json"
 
 
 def segment(value: object) -> str:
-    """A value as one segment of a path.
-
-    >>> segment("a/b"), segment(-1)
-    ('a%2Fb', '-1')
-    """
+    """A value as one segment of a path."""
     return quote(str(value), safe="")
 
 
@@ -142,12 +138,6 @@ def operation(
         method, path, result, binary: of the `Request`; `path` has `{parameter}`.
         content_type: of `content`; None: bytes of any kind.
         written: parameters that HTTP writes in another way than Python.
-
-    >>> @operation("GET", "/api/v1/files/{id}", bytes)
-    ... def get(id: str, *, limit: int | None = None) -> Request[bytes]: ...
-    >>> request = get("a/b", limit=3)
-    >>> request.path, request.query
-    ('/api/v1/files/a%2Fb', {'limit': 3})
     """
 
     def of_signature(function: Callable[P, Request[T_co]]) -> Callable[P, Request[T_co]]:

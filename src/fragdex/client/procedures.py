@@ -121,11 +121,7 @@ def repair(
 
 
 def type_of(filename: str) -> str:
-    """The type of a file by its suffix: what is neither an image nor captions is media.
-
-    >>> type_of("a.PNG"), type_of("a.srt"), type_of("a.mkv")
-    ('image', 'caption', 'video')
-    """
+    """The type of a file by its suffix: what is neither an image nor captions is media."""
     suffix = Path(filename).suffix.lower()
     return "image" if suffix in IMAGES else "caption" if suffix in CAPTIONS else "video"
 

@@ -181,14 +181,7 @@ def signed(secret: str, film: str, until: int) -> str:
 
 
 def may_pass(secret: str, film: str, until: str, signature: str) -> bool:
-    """Whether a signature is that of a file, and has not ended.
-
-    >>> until, _, signature = signed("secret", "a/b.mp4", 4_000_000_000).partition("/")
-    >>> may_pass("secret", "a/b.mp4", until, signature)
-    True
-    >>> may_pass("secret", "a/c.mp4", until, signature)
-    False
-    """
+    """Whether a signature is that of a file, and has not ended."""
     if not (until.isascii() and until.isdigit() and len(until) <= 12) or int(until) < time.time():
         return False
     return hmac.compare_digest(_signature(secret, film, int(until)).encode(), signature.encode())

@@ -124,11 +124,6 @@ def path_below(scope: Scope, prefix: str = "") -> str | None:
     Args:
         scope: of the request.
         prefix: what stands before the paths as well, where nobody has taken it away.
-
-    >>> path_below({"path": "/media/a.mp4/", "root_path": "/media"}), path_below({"path": "/a/"})
-    ('a.mp4/', 'a/')
-    >>> path_below({"path": "/media/films/a.mp4/", "root_path": "/media"}, "/films")
-    'a.mp4/'
     """
     path = str(scope["path"])
     # a proxy may have removed the prefix that a server reports

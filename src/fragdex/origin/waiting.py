@@ -61,9 +61,6 @@ class Directives:
 
         Raises:
             ValueError: a value is invalid, or a part is named without its segment.
-
-        >>> Directives.of({"_HLS_msn": "7", "_HLS_part": "0"})
-        Directives(segment=7, part=0, skip=False)
         """
         segment, part = (_number(query, name) for name in ("_HLS_msn", "_HLS_part"))
         if part is not None and segment is None:

@@ -100,11 +100,7 @@ class CaptionList(Listed):
 
 
 def type_of(filename: str, declared: str | None) -> CaptionType | None:
-    """The kind that is declared, or that the name tells; None where it is none of ours.
-
-    >>> type_of("a.SRT", None).value, type_of("a.txt", None)
-    ('application/x-subrip', None)
-    """
+    """The kind that is declared, or that the name tells; None where it is none of ours."""
     if declared:
         return DECLARED.get(declared.partition(";")[0].strip().lower())
     dot = filename.rfind(".")

@@ -52,9 +52,6 @@ class Settings(BaseSettings):
     """Every setting of the service, checked, frozen.
 
     Byte sizes are numbers or texts such as `16MiB`. `origins` tells where each value came from.
-
-    >>> Settings(data="here", max_image_bytes="2MiB").max_image_bytes
-    2097152
     """
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix=PREFIX)
@@ -398,10 +395,6 @@ def load_settings(config: str | Path | None = None, **flags: Any) -> Settings:
     Raises:
         ConfigError: naming the setting and where its value came from; a variable or a line of the
             file that is not a setting.
-
-    >>> settings = load_settings(port=9000)
-    >>> settings.port, settings.origins["port"], settings.origins["max_image_bytes"]
-    (9000, 'flag --port', 'default')
     """
     config = config or os.environ.get(f"{PREFIX}CONFIG") or None
     given = {name: value for name, value in flags.items() if value is not None}

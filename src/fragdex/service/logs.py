@@ -33,15 +33,6 @@ def explained(error: BaseException) -> str:
     """An error for an operator: its message, where it happened, and the reasons below it.
 
     Clients get the message alone: hosts, buckets and a driver's own words are not for them.
-
-    >>> try:
-    ...     try:
-    ...         raise OSError("connection refused")
-    ...     except OSError as reason:
-    ...         raise RuntimeError("the store does not answer") from reason
-    ... except RuntimeError as error:
-    ...     explained(error)
-    'the store does not answer: connection refused'
     """
     parts: list[str] = []
     seen: BaseException | None = error
@@ -111,10 +102,6 @@ class SafeFormatter(logging.Formatter):
     The server's access log has the whole target of a request; `?token=` may be in it. A message may
     quote what strangers sent: control characters, which would begin a line of their own or move a
     terminal's cursor, are escaped.
-
-    >>> record = logging.makeLogRecord({"msg": "GET /a?limit=1&token=eyJhb.eyJle.x HTTP/1.1"})
-    >>> SafeFormatter("%(message)s").format(record)
-    'GET /a?limit=1&token=*** HTTP/1.1'
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging calls it
@@ -132,14 +119,7 @@ class SafeFormatter(logging.Formatter):
 
 
 class JsonFormatter(SafeFormatter):
-    """Writes a JSON object a line, masked like text; `fields` of a record stand next to it.
-
-    >>> record = logging.makeLogRecord({"msg": "GET /a?token=secret", "fields": {"status": 200}})
-    >>> record.name, record.levelname, record.created = "fragdex.access", "INFO", 0.0
-    >>> print(JsonFormatter().format(record))
-    {"time": "1970-01-01T00:00:00.000Z", "level": "INFO", "logger": "fragdex.access", \
-"message": "GET /a?token=***", "status": 200}
-    """
+    """Writes a JSON object a line, masked like text; `fields` of a record stand next to it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The object, on one line."""
@@ -163,11 +143,7 @@ class JsonFormatter(SafeFormatter):
 
 
 def request_id_of(sent: str | None) -> str:
-    """The id of a request: the one that a client or a proxy sent, if it can stand in a log.
-
-    >>> request_id_of("upload-7.1"), len(request_id_of("two words")), len(request_id_of(None))
-    ('upload-7.1', 32, 32)
-    """
+    """The id of a request: the one that a client or a proxy sent, if it can stand in a log."""
     return sent if sent and _SENT_ID.fullmatch(sent) else uuid.uuid4().hex
 
 

@@ -70,11 +70,7 @@ class ConnectionLimits:
 
 
 def is_resident(file: int, start: int, size: int) -> bool:
-    """Whether the system has bytes of a file in memory, as far as a look at some of them tells.
-
-    >>> is_resident(-1, 0, 1)
-    False
-    """
+    """Whether the system has bytes of a file in memory, as far as a look at some of them tells."""
     byte = bytearray(1)
     try:
         return all(

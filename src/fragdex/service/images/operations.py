@@ -94,11 +94,7 @@ class ImageList(Listed):
 
 
 def type_of(filename: str, declared: str | None) -> str | None:
-    """The media type that is declared, or that the name tells; None where it is none of ours.
-
-    >>> type_of("a.JPG", None), type_of("a", "image/png; q=1"), type_of("a.bmp", None)
-    ('image/jpeg', 'image/png', None)
-    """
+    """The media type that is declared, or that the name tells; None where it is none of ours."""
     if declared:
         named = declared.partition(";")[0].strip().lower()
         named = ALIASES.get(named, named)

@@ -107,11 +107,6 @@ class Seats:
 
     Args:
         count: seats.
-
-    >>> seats = Seats(1)
-    >>> with seats.taken("a tenant", lambda: None):
-    ...     seats.free
-    0
     """
 
     def __init__(self, count: int) -> None:
@@ -216,11 +211,7 @@ def _fields(job: Job) -> dict[str, Any]:
 
 
 def is_fault(error: Exception) -> bool:
-    """Whether an error is a fault of the service itself: nobody has raised it on purpose.
-
-    >>> is_fault(KeyError("a")), is_fault(Unavailable("the database does not answer"))
-    (True, False)
-    """
+    """Whether an error is a fault of the service itself: nobody has raised it on purpose."""
     if isinstance(error, SliceFailed):
         return False  # the slice has said it
     return not isinstance(error, FragdexError) or type(error) in (FragdexError, ServiceError)

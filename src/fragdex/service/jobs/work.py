@@ -181,11 +181,7 @@ def retryable(error: Exception) -> bool:
 
 
 def not_ready(what: str, status: str) -> NotReady:
-    """The refusal of a result that is not there: it is being made, or will never be.
-
-    >>> not_ready("render", "pending"), not_ready("render", "cancelled")
-    (NotReady('the render is pending'), NeverReady('the render is cancelled'))
-    """
+    """The refusal of a result that is not there: it is being made, or will never be."""
     kind = NeverReady if status in ("failed", "cancelled") else NotReady
     return kind(f"the {what} is {status}", more={"state": status})
 

@@ -89,9 +89,6 @@ def new_key(tenant_id: str, sha256: bytes, *, composed: bool = False) -> str:
 
     Args:
         composed: of an object that is composed of another.
-
-    >>> new_key("t1", bytes(32))[:77]
-    'blobs/t1/00/0000000000000000000000000000000000000000000000000000000000000000.'
     """
     digits = sha256.hex()
     folder = COMPOSED if composed else "blobs/"

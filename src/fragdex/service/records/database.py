@@ -69,9 +69,6 @@ class Database:
         ConfigError: the URL cannot be read, or names another database, or SQLite without a file.
 
     Nothing is opened before the first transaction.
-
-    >>> Database("sqlite:////tmp/never-opened.db").dialect
-    'sqlite'
     """
 
     def __init__(self, url: str, *, grace: timedelta = DELETION_GRACE) -> None:

@@ -45,9 +45,6 @@ class TenantLimits:
         max_render_cost: seconds of processor time of the slices of one render.
         max_jobs: unfinished jobs; in place of `max_tenant_jobs`.
         retention_days: after which its files and finished renders are deleted.
-
-    >>> TenantLimits(max_jobs=3).max_jobs
-    3
     """
 
     max_stored_bytes: int | None = None

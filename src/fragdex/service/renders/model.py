@@ -541,11 +541,7 @@ TYPES: Final = {name: one.media_type for name, one in CONTAINERS.items()}
 
 
 def suffix_of(container: str) -> str:
-    """What the name of its files ends in.
-
-    >>> suffix_of("animated-webp")
-    'webp'
-    """
+    """What the name of its files ends in."""
     return container.rpartition("-")[2]
 
 

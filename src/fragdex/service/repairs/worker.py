@@ -254,11 +254,7 @@ def _publish(
 
 
 def repaired_name(filename: str) -> str:
-    """What the repaired file of a file is called.
-
-    >>> repaired_name("GX010012.MP4"), repaired_name("holiday")
-    ('GX010012.repaired.mp4', 'holiday.repaired.mp4')
-    """
+    """What the repaired file of a file is called."""
     stem = PurePosixPath(filename).stem if filename.strip("/.") else filename
     return f"{stem[:1000]}.repaired.mp4"
 

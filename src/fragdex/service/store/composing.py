@@ -40,27 +40,12 @@ _MEMORY: Final = 64 << 20
 
 
 def is_composed(key: str) -> bool:
-    """Whether an object of this key is composed.
-
-    >>> is_composed("composed/t1/0199"), is_composed("blobs/t1/0199")
-    (True, False)
-    """
+    """Whether an object of this key is composed."""
     return key.startswith(COMPOSED)
 
 
 class ComposingStore:
-    """Objects of `plain`, some of which are composed of others there.
-
-    >>> import numpy as np
-    >>> from fragdex.service.store import open_store
-    >>> store = ComposingStore(open_store("memory://"))
-    >>> _ = store.write("blobs/whole", [b"abcdefgh"])
-    >>> column = lambda *values: np.array(values, np.int64)
-    >>> of = Composition("blobs/whole", 8, b"12", column(2), column(1), column(4), column(3))
-    >>> _ = store.write("composed/part", [of.built()])
-    >>> b"".join(store.read("composed/part", ByteRange(1, 5))), store.size("composed/part")
-    (b'2efg', 5)
-    """
+    """Objects of `plain`, some of which are composed of others there."""
 
     def __init__(self, plain: Store) -> None:
         self.plain = plain
@@ -270,11 +255,6 @@ class Composition:
         made: the made bytes of all blocks, one after the other.
         made_sizes, counts: int64, for each block: its made bytes, and how many ranges follow.
         starts, sizes: int64, for each range: its first byte in the other object, and its bytes.
-
-    >>> column = lambda *values: np.array(values, np.int64)
-    >>> one = Composition("a", 9, b"moof", column(4), column(1), column(2), column(5))
-    >>> one.size, Composition.parsed(one.built()).source_key
-    (9, 'a')
     """
 
     source_key: str

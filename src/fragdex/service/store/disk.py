@@ -58,14 +58,6 @@ class DiskStore:
 
     `direct` lets large pieces of drafts go past the system's cache (`disk_direct`). `modes` say who
     may read new files.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = DiskStore(folder)
-    ...     store.write("greetings/one", [b"good ", b"day"])
-    ...     b"".join(store.read("greetings/one", ByteRange(5, 8)))
-    8
-    b'day'
     """
 
     def __init__(

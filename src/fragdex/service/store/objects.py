@@ -48,15 +48,7 @@ READ_BYTES = 4 << 20
 
 
 class ObjectStore:
-    """Objects and drafts in `bucket`, an obstore store (with its prefix, where it has one).
-
-    >>> from obstore.store import MemoryStore
-    >>> store = ObjectStore(MemoryStore())
-    >>> store.write("greetings/one", [b"good ", b"day"])
-    8
-    >>> b"".join(store.read("greetings/one", ByteRange(5, 8)))
-    b'day'
-    """
+    """Objects and drafts in `bucket`, an obstore store (with its prefix, where it has one)."""
 
     def __init__(self, bucket: Bucket) -> None:
         self.bucket = bucket
@@ -188,11 +180,7 @@ class MemoryUse:
 
 
 def gapless(pieces: Iterable[tuple[int, int]]) -> int:
-    """Bytes from 0 on that pieces, given as (start, size) in order, hold without a gap.
-
-    >>> gapless([(0, 5), (5, 5), (12, 5)])
-    10
-    """
+    """Bytes from 0 on that pieces, given as (start, size) in order, hold without a gap."""
     end = 0
     for start, size in pieces:
         if start > end:

@@ -524,11 +524,7 @@ def _bytes(job: Job, source: Source, pieces: Pieces) -> Iterator[bytes]:
 
 
 def _name(filename: str) -> str:
-    """What the copy of a file is called.
-
-    >>> _name("holiday.mov"), _name("holiday")
-    ('holiday.captions.mp4', 'holiday.captions.mp4')
-    """
+    """What the copy of a file is called."""
     stem = PurePosixPath(filename).stem if filename.strip("/.") else filename
     return f"{stem[:1000]}.captions.mp4"
 

@@ -34,15 +34,10 @@ _KEPT: Final = frozenset(WHOLE[at : at + 4] for at in range(0, len(WHOLE), 4))
 
 
 class Structure:
-    r"""The boxes of a file, in pieces as they come.
+    """The boxes of a file, in pieces as they come.
 
     Attributes:
         large: whether there is more of it than is parsed in a thread; nothing is kept then.
-
-    >>> structure = Structure()
-    >>> structure.feed(b"\0\0\0\x10free" + bytes(8) + b"\0\0\0\x08mdat")
-    >>> structure.large, structure.size
-    (False, 24)
     """
 
     def __init__(self) -> None:
@@ -234,13 +229,7 @@ class Inspection:
 
 
 class Inspections:
-    """What is known of files, by their keys in the store; the bytes of a key never change.
-
-    >>> looked = Inspections()
-    >>> looked.put("a", Inspection(small=True))
-    >>> looked.get("a"), looked.get("b")
-    (Inspection(small=True, reason=None), None)
-    """
+    """What is known of files, by their keys in the store; the bytes of a key never change."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, Inspection] = OrderedDict()

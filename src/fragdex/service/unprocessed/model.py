@@ -49,11 +49,7 @@ class Problem(ApiModel):
 
     @classmethod
     def of(cls, saved: Mapping[str, Any] | None) -> Problem | None:
-        """What a record keeps (`jobs.problem_of`), as it is reported.
-
-        >>> Problem.of({"error": "Unprocessable", "detail": "the file is empty"}).status
-        422
-        """
+        """What a record keeps (`jobs.problem_of`), as it is reported."""
         if saved is None:
             return None
         name = str(saved.get("error", ""))

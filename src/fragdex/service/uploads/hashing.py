@@ -34,14 +34,7 @@ def _threads() -> ThreadPoolExecutor:
 
 
 class FairBudget:
-    """A number of bytes that whoever is there shares evenly.
-
-    >>> shares = FairBudget(64, least=1, most=32)
-    >>> for _ in range(4):
-    ...     shares.enter()
-    >>> shares.each
-    16
-    """
+    """A number of bytes that whoever is there shares evenly."""
 
     def __init__(self, total: int, *, least: int, most: int) -> None:
         self._total, self._least, self._most = total, least, most
@@ -65,14 +58,7 @@ class FairBudget:
 
 
 class SerialExecutor:
-    """Calls in the threads of an executor, one at a time, in the order in which they came.
-
-    >>> with ThreadPoolExecutor() as threads:
-    ...     line = SerialExecutor(threads)
-    ...     calls = [line.submit(lambda n=n: n * n) for n in range(3)]
-    ...     [call.result() for call in calls]
-    [0, 1, 4]
-    """
+    """Calls in the threads of an executor, one at a time, in the order in which they came."""
 
     def __init__(self, threads: Executor) -> None:
         self._threads = threads
@@ -107,16 +93,7 @@ class SerialExecutor:
 
 
 class OrderedWorker:
-    """Calls `work` with one piece after the other, in the order in which they were put.
-
-    >>> seen = []
-    >>> worker = OrderedWorker(seen.append)
-    >>> for piece in (b"a", b"b", b"c"):
-    ...     worker.put(piece, 1)
-    >>> worker.wait()
-    >>> seen
-    [b'a', b'b', b'c']
-    """
+    """Calls `work` with one piece after the other, in the order in which they were put."""
 
     def __init__(self, work: Callable[[bytes], object]) -> None:
         self._work = work
@@ -167,12 +144,6 @@ class Hashes:
     """The running md5 and sha-256 of the first `position` bytes, and the watcher that saw them.
 
     Not to be used by two threads at once.
-
-    >>> hashes = Hashes(None)
-    >>> hashes.feed(b"abc")
-    >>> hashes.wait()
-    >>> hashes.position, hashes.md5.hex()
-    (3, '900150983cd24fb0d6963f7d28e17f72')
     """
 
     def __init__(self, watcher: ArrivalWatcher | None) -> None:

@@ -337,11 +337,7 @@ def _need_direct(context: ServiceContext) -> DirectParts:
 
 
 def _grid(byte_size: int) -> list[tuple[int, int]]:
-    """(first byte, size) of every part.
-
-    >>> _grid(PART_BYTES + 1) == [(0, PART_BYTES), (PART_BYTES, 1)]
-    True
-    """
+    """(first byte, size) of every part."""
     return [
         (start, min(PART_BYTES, byte_size - start)) for start in range(0, byte_size, PART_BYTES)
     ]

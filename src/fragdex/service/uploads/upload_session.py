@@ -51,9 +51,6 @@ class Chunk:
         start, stop: from the first to the last (exclusive); no stop: to where the body ends.
         total: how long the upload is, if the request says it.
         is_last: the upload ends with the body.
-
-    >>> Chunk(10, is_last=True).length_by(5), Chunk(10).length_by(5)
-    (15, None)
     """
 
     start: int
@@ -82,9 +79,6 @@ def announced(content_range: str | None, limit: int | None) -> Chunk:
     Raises:
         InvalidRequest: it cannot be read, or names no bytes.
         TooLarge: more bytes than `limit`.
-
-    >>> announced("bytes=0-4/10", 64)
-    Chunk(start=0, stop=5, total=10, is_last=False)
     """
     if content_range is None:
         return WHOLE

@@ -324,20 +324,12 @@ class Grant:
 
 
 def segments(path: str) -> tuple[str, ...]:
-    """A decoded path as its segments.
-
-    >>> segments("/api/v1/")
-    ('api', 'v1')
-    """
+    """A decoded path as its segments."""
     return tuple(part for part in path.split("/") if part)
 
 
 def origin_of(scheme: str, netloc: str) -> str:
-    """Scheme, host and port in one spelling: lower case, no port where it is the usual one.
-
-    >>> origin_of("HTTPS", "Example.org:443")
-    'https://example.org'
-    """
+    """Scheme, host and port in one spelling: lower case, no port where it is the usual one."""
     scheme, netloc = scheme.lower(), netloc.lower().rpartition("@")[2]
     return f"{scheme}://{netloc.removesuffix(f':{PORTS.get(scheme)}')}"
 
@@ -396,11 +388,7 @@ def sign(
 
 
 def _with_query(params: Mapping[str, str], query: str) -> dict[str, str]:
-    """The parameters of a token: what its URL's query says is meant, never ignored.
-
-    >>> _with_query({"b": "2"}, "a=1")
-    {'b': '2', 'a': '1'}
-    """
+    """The parameters of a token: what its URL's query says is meant, never ignored."""
     needed = dict(params)
     for name, value in parse_qsl(query, keep_blank_values=True):
         if needed.setdefault(name, value) != value:
@@ -416,11 +404,7 @@ def _with_query(params: Mapping[str, str], query: str) -> dict[str, str]:
 
 
 def _below(prefix: tuple[str, ...], path: tuple[str, ...]) -> tuple[str, ...]:
-    """A path of this service with the prefix of its public URL, which it may have already.
-
-    >>> _below(("api",), ("api", "v1", "files")), _below(("api",), ("api", "api", "v1"))
-    (('api', 'api', 'v1', 'files'), ('api', 'api', 'v1'))
-    """
+    """A path of this service with the prefix of its public URL, which it may have already."""
     rest = path[len(prefix) :][:2]
     if path[: len(prefix)] == prefix and rest == ("api", "v1")[: len(rest)]:
         return path

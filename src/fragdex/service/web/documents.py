@@ -95,9 +95,6 @@ def _plain(schema: Any, name: str = "") -> Any:
 
     Without titles that repeat the names of properties (classes would be named after them), with
     whole bounds as whole numbers, and `…_at` as the instants that they are.
-
-    >>> _plain({"properties": {"made_at": {"title": "Made At", "type": "string"}}})
-    {'properties': {'made_at': {'type': 'string', 'format': 'date-time'}}}
     """
     if isinstance(schema, list):
         return [_plain(one, name) for one in schema]

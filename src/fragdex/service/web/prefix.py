@@ -18,11 +18,7 @@ _prefix: ContextVar[str] = ContextVar("prefix", default="")
 
 
 def public_path(path: str) -> str:
-    """A path of the service as the client of this request sees it.
-
-    >>> public_path("/docs")
-    '/docs'
-    """
+    """A path of the service as the client of this request sees it."""
     return _prefix.get() + path
 
 

@@ -29,15 +29,7 @@ MAX_KEYS = 10_000
 
 
 class RateLimits:
-    """Requests a second of each key.
-
-    >>> rates = RateLimits(per_second=1, burst=2)
-    >>> rates.take("key"), rates.take("key")
-    (None, None)
-    >>> rates.take("key")
-    Traceback (most recent call last):
-    fragdex.errors.TooManyRequests: this key may make 1 request a second
-    """
+    """Requests a second of each key."""
 
     def __init__(self, per_second: float, burst: int) -> None:
         self._per_second, self._burst = per_second, burst
@@ -85,9 +77,6 @@ def lease_of(per_second: float, burst: int) -> int:
     """Requests that a process takes in advance: those of a second, or a tenth of the burst.
 
     Many processes may hold a lease of one key: all of them together must leave something.
-
-    >>> lease_of(20, 100), lease_of(5, 100), lease_of(0.2, 2)
-    (10, 5, 1)
     """
     return max(1, min(math.ceil(per_second), burst // _SHARE))
 

@@ -125,11 +125,7 @@ def with_secret(secret: ShownOnce) -> Callable[[Endpoint], Endpoint]:
 
 
 def _in_ms(seconds: str) -> str:
-    """Milliseconds of seconds, exactly; what is not a number stays as it is.
-
-    >>> _in_ms("1.0005"), _in_ms("x")
-    ('1000.5', 'x')
-    """
+    """Milliseconds of seconds, exactly; what is not a number stays as it is."""
     try:
         return str(Decimal(seconds).scaleb(3).normalize())
     except (ArithmeticError, ValueError):

@@ -85,9 +85,6 @@ def validate_url(url: str, networks: Sequence[str]) -> tuple[bool, str, int, str
 
     Raises:
         ValueError: no delivery may be sent there.
-
-    >>> validate_url("https://example.org/hook?a=1", ())
-    (True, 'example.org', 443, '/hook?a=1')
     """
     if len(url) > MAX_URL or any(ord(char) <= 32 or ord(char) > 126 for char in url):
         raise ValueError("the URL is not encoded, or too long")
@@ -349,11 +346,6 @@ def pause(
         limit: attempts in all, 1 to 10.
         retry_after: the receiver's request, in seconds.
         chance: 0 to 1; drawn where it is None.
-
-    >>> [pause(n, 4, chance=0) for n in (1, 2, 3, 4)]
-    [5.0, 300.0, 1800.0, None]
-    >>> pause(1, 4, retry_after=60, chance=0)
-    60
     """
     if attempts >= min(limit, len(PAUSES) + 1):
         return None
