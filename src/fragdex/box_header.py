@@ -37,27 +37,15 @@ class BoxHeader(NamedTuple):
 
     @property
     def impossible(self) -> bool:
-        r"""Whether the box says that it is smaller than its own header.
-
-        >>> read_header(b"\0\0\0\x07free").impossible
-        True
-        """
+        """Whether the box says that it is smaller than its own header."""
         return self.size < self.length and self.form in ("compact", "large")
 
     def fits(self, room: int) -> bool:
-        r"""Whether a box that says its size is whole in `room` bytes from its start on.
-
-        >>> read_header(b"\0\0\0\x08free").fits(8), read_header(b"\0\0\0\0free").fits(8)
-        (True, False)
-        """
+        """Whether a box that says its size is whole in `room` bytes from its start on."""
         return self.length <= self.size <= room
 
     def size_in(self, room: int) -> int:
-        r"""Bytes of a box that may reach to the end of these `room` bytes; 0 if it cannot fit.
-
-        >>> read_header(b"\0\0\0\x08free").size_in(100), read_header(b"\0\0\0\0mdat").size_in(100)
-        (8, 100)
-        """
+        """Bytes of a box that may reach to the end of these `room` bytes; 0 if it cannot fit."""
         if self.form == "to_end":
             return room if room >= self.length else 0
         return self.size if self.fits(room) else 0
@@ -66,19 +54,12 @@ class BoxHeader(NamedTuple):
 def read_header(
     data: bytes | bytearray | memoryview, at: int = 0, stop: int | None = None
 ) -> BoxHeader | None:
-    r"""The box header at `at`, or None where fewer than 8 bytes are left before `stop`.
+    """The box header at `at`, or None where fewer than 8 bytes are left before `stop`.
 
     Args:
         data: bytes-like.
         at: where the box starts in `data`.
         stop: end of what belongs to the box around it, exclusive; None: of `data`.
-
-    >>> read_header(bytes.fromhex("00000001 6d646174 00000002 00000000"))
-    BoxHeader(type=b'mdat', size=8589934592, length=16, form='large')
-    >>> read_header(bytes.fromhex("00000018 75756964")).length
-    24
-    >>> read_header(b"\0\0\0\x01mdat").form
-    'cut'
     """
     left = (len(data) if stop is None else stop) - at
     if left < 8:
@@ -101,14 +82,9 @@ def read_header(
 
 
 def is_chain(body: memoryview) -> bool:
-    r"""Whether `body` is boxes one after the other to its end, or to zeros that close it.
+    """Whether `body` is boxes one after the other to its end, or to zeros that close it.
 
     Only headers are looked at, and a type must be printable: what passes by chance is rare.
-
-    >>> is_chain(memoryview(b"\0\0\0\x08free"))
-    True
-    >>> is_chain(memoryview(b"\0\0\0\x07free"))
-    False
     """
     at, stop = 0, len(body)
     while (header := read_header(body, at)) is not None:
@@ -121,9 +97,5 @@ def is_chain(body: memoryview) -> bool:
 
 
 def only_zeros(data: memoryview) -> bool:
-    """Whether every byte is zero; nothing is, too.
-
-    >>> only_zeros(memoryview(bytes(4)))
-    True
-    """
+    """Whether every byte is zero; nothing is, too."""
     return not bytes(data).strip(b"\0")

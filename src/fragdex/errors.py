@@ -145,16 +145,13 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""A text of a file as it is safe on a terminal: what a terminal would obey is escaped.
+    """A text of a file as it is safe on a terminal: what a terminal would obey is escaped.
 
     That is the controls (C0, DEL, C1), ends of lines, and what turns the direction of text around.
     The escapes are those of JSON, so that a JSON text stays one.
 
     Args:
         lines: keep line feeds and tabs, for a text of several lines.
-
-    >>> printable("a\x1b[31mb\n")
-    'a\\u001b[31mb\\u000a'
     """
 
     def escaped(match: re.Match[str]) -> str:
@@ -237,11 +234,7 @@ class FragdexError(Exception):
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """The known name that is nearest to a wrong one, as the end of a sentence; "" where none is.
-
-    >>> did_you_mean("exactt", ["exact", "strict"])
-    '; did you mean exact?'
-    """
+    """The known name that is nearest to a wrong one, as the end of a sentence; "" where none is."""
     from difflib import get_close_matches
 
     near = get_close_matches(wrong, list(known), 1)
@@ -253,11 +246,6 @@ def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> N
 
     Raises:
         TypeError: one of them is not.
-
-    >>> refuse_unknown("fragdex.index", ["exactt"], ["exact", "strict"])
-    Traceback (most recent call last):
-    ...
-    TypeError: fragdex.index takes no argument exactt; did you mean exact?
     """
     for name in given:
         if name not in known:
@@ -432,11 +420,7 @@ class UndecodableMedia(FragdexError):
 
 
 def install_command(extra: str) -> str:
-    """The command that installs an extra.
-
-    >>> install_command("media")
-    "pip install 'fragdex[media]'"
-    """
+    """The command that installs an extra."""
     return f"pip install 'fragdex[{extra}]'"
 
 

@@ -18,12 +18,6 @@ class LRUCache(Generic[Value]):
 
     Args:
         limit: of the weights of all values; 0: each call of `get_or_make` names one.
-
-    >>> cache = LRUCache[str](10)
-    >>> for key in ("a", "b", "a", "c"):
-    ...     cache.put(key, key, 5)
-    >>> cache.get("a"), cache.get("b"), cache.get("c")
-    ('a', None, 'c')
     """
 
     def __init__(self, limit: int = 0) -> None:
@@ -103,9 +97,6 @@ class SingleFlight(Generic[T]):
 
     Args:
         what: is being made, for messages.
-
-    >>> SingleFlight[int]("the film").do("key", lambda: 3)
-    3
     """
 
     def __init__(self, what: str) -> None:

@@ -173,11 +173,7 @@ def trace_context() -> dict[str, str]:
 
 
 def current_ids() -> tuple[str, str] | None:
-    """The ids of the current trace and span, as logs name them; None without one.
-
-    >>> current_ids() is None
-    True
-    """
+    """The ids of the current trace and span, as logs name them; None without one."""
     active = _current.get()
     if active is None:
         return None

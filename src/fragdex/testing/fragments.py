@@ -41,9 +41,6 @@ class Laid:
             mdat; bytes from the start of the file.
         samples: track_ID → what is true of its samples, in decode order.
         next_dts: track_ID → where the decode time continues.
-
-    >>> Laid(b"", 0, 0, 0, {}, {}).samples
-    {}
     """
 
     data: bytes
@@ -69,10 +66,6 @@ class Fragment:
         moof_form, mdat_form: size forms; "to_end" is for the last mdat of a file.
         trailing: unused bytes at the end of the last mdat.
         number: sequence_number; None: counted by the file's writer.
-
-    >>> from fragdex.testing.tracks import Run, Sample, Traf
-    >>> Fragment((Traf(1, (Run((Sample(size=5),)),)),)).size({}) - 5 - 8
-    100
     """
 
     trafs: tuple[Traf, ...]

@@ -87,9 +87,6 @@ class Line:
         tag: without `#`; "" for a URI.
         value: what stands after the colon, or the URI.
         attributes: of a tag that has an attribute list; quotes are taken off.
-
-    >>> next(lines_of('#EXT-X-MAP:URI="init.mp4"', [])).attributes
-    {'URI': 'init.mp4'}
     """
 
     number: int

@@ -18,9 +18,6 @@ class SegmentSample(NamedTuple):
     """One sample: position in the segment, bytes, and ticks of the media timeline.
 
     `depends`: its flags say that it depends on other samples (sample_depends_on 1).
-
-    >>> SegmentSample(0, 8, 0, 0, 1, True).sync
-    True
     """
 
     offset: int
@@ -44,9 +41,6 @@ class InitTrack:
         start: media time at which the presentation begins, by the first edit; 0 without one.
         defaults: duration, size and flags of the trex; None: there is no trex.
         delay: seconds of the empty edits before that.
-
-    >>> InitTrack(1, "vide", 1000, "avc1.42000A", 0, None).kind
-    'vide'
     """
 
     id: int
@@ -59,11 +53,7 @@ class InitTrack:
 
 
 def boxes_of(data: bytes) -> tuple[Box, ...]:
-    r"""The complete boxes of a resource; none where it is not made of boxes.
-
-    >>> boxes_of(b"\0\0\0\0")
-    ()
-    """
+    """The complete boxes of a resource; none where it is not made of boxes."""
     try:
         return parse(data)
     except FormatError:
@@ -71,12 +61,7 @@ def boxes_of(data: bytes) -> tuple[Box, ...]:
 
 
 def init_tracks(init: bytes) -> list[InitTrack]:
-    """The tracks of an initialization segment, in file order.
-
-    >>> from fragdex.testing import movie
-    >>> [track.codec for track in init_tracks(movie(1))]
-    ['avc1.42000A']
-    """
+    """The tracks of an initialization segment, in file order."""
     boxes = boxes_of(init)
     trex = {box["track_ID"]: box for box in find_all(boxes, "moov/mvex/trex") if "track_ID" in box}
     mvhd = find(boxes, "moov/mvhd")
@@ -124,11 +109,6 @@ def segment_samples(
     With `only`, those of the moof at this offset.
 
     Durations, sizes and flags are those of the trun, else of the tfhd, else of the trex.
-
-    >>> from fragdex.testing import movie
-    >>> data = movie(2, samples=3)
-    >>> [sample.sync for sample in segment_samples(data, init_tracks(data)[0])]
-    [True, False, False, True, False, False]
     """
     samples: list[SegmentSample] = []
     time = 0
@@ -196,10 +176,6 @@ def segment_seconds(samples: list[SegmentSample], track: InitTrack) -> tuple[Fra
 
     The span leaves out what the edit list hides before the start; both are equal where no sample
     is presented in another segment's time.
-
-    >>> track = InitTrack(1, "vide", 1000, None, 100, None)
-    >>> segment_seconds([SegmentSample(0, 1, 0, 0, 500, True)], track)
-    (Fraction(1, 2), Fraction(2, 5))
     """
     if not samples or not track.timescale:
         return (Fraction(0),)

@@ -21,9 +21,6 @@ def joined(base: str, uri: str) -> str:
 
     Raises:
         BadAddress: it is invalid.
-
-    >>> joined("https://example.org/a/b.m3u8", "c.m4s")
-    'https://example.org/a/c.m4s'
     """
     try:
         urlsplit(uri)  # without a base it would be taken as it is
