@@ -385,46 +385,38 @@ def _checked(result: int) -> int:
     return result
 
 
-# name: its number on x86-64 and on arm64; 0: it has none
-_NUMBERS: Final = {
-    "socket": (41, 198), "socketpair": (53, 199), "connect": (42, 203), "bind": (49, 200),
-    "listen": (50, 201),
-    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
-    "pidfd_getfd": (438, 438), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
-    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
-    "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
-    "mount_setattr": (442, 442), "kexec_load": (246, 104), "kexec_file_load": (320, 294),
-    "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
-    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
-    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
-    "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265), "reboot": (169, 142),
-    "swapon": (167, 224), "swapoff": (168, 225),
-    "execve": (59, 221), "execveat": (322, 281), "fork": (57, 0), "vfork": (58, 0),
-    "clone": (56, 220), "clone3": (435, 435), "unshare": (272, 97), "setns": (308, 268),
-    "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131),
-    "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
-    "pidfd_send_signal": (424, 424), "prlimit64": (302, 261),
-}  # fmt: skip
-# name: (which of the two columns, the kernel's word for it)
-_MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-
+# Of each call its numbers on x86-64 and on arm64; 0: it has none.
+#
 # What nobody needs who decodes, renders or listens. It is a list of what is refused: libraries of
 # decoders and models make hundreds of other calls, and each of their versions makes different ones.
 # The kernel's own queues (io_uring) would make sockets past this filter.
-_NEVER: Final = (
-    "connect", "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "mount",
-    "umount2", "pivot_root", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick",
-    "mount_setattr", "kexec_load", "kexec_file_load", "init_module", "finit_module",
-    "delete_module", "bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter",
-    "io_uring_register", "add_key", "request_key", "keyctl", "name_to_handle_at",
-    "open_by_handle_at", "reboot", "swapon", "swapoff",
-)  # fmt: skip
+_NEVER: Final = {
+    "connect": (42, 203), "ptrace": (101, 117), "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271), "pidfd_getfd": (438, 438), "mount": (165, 40),
+    "umount2": (166, 39), "pivot_root": (155, 41), "open_tree": (428, 428),
+    "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),
+    "fspick": (433, 433), "mount_setattr": (442, 442), "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294), "init_module": (175, 105), "finit_module": (313, 273),
+    "delete_module": (176, 106), "bpf": (321, 280), "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427), "add_key": (248, 217), "request_key": (249, 218),
+    "keyctl": (250, 219), "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
+    "reboot": (169, 142), "swapon": (167, 224), "swapoff": (168, 225),
+}  # fmt: skip
 # What only somebody needs who starts a browser with a sandbox of its own.
-_OF_PROGRAMS: Final = (
-    "socket", "bind", "listen", "execve", "execveat", "fork", "vfork", "unshare", "setns", "tkill",
-    "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal",
-)  # fmt: skip
+_OF_PROGRAMS: Final = {
+    "socket": (41, 198), "bind": (49, 200), "listen": (50, 201), "execve": (59, 221),
+    "execveat": (322, 281), "fork": (57, 0), "vfork": (58, 0), "unshare": (272, 97),
+    "setns": (308, 268), "tkill": (200, 130), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424),
+}  # fmt: skip
+# What depends on its arguments.
+_NUMBERS: Final = _NEVER | _OF_PROGRAMS | {
+    "socketpair": (53, 199), "clone": (56, 220), "clone3": (435, 435), "kill": (62, 129),
+    "tgkill": (234, 131), "prlimit64": (302, 261),
+}  # fmt: skip
+# name: (which of the two columns, the kernel's word for it)
+_MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _ALLOW: Final = 0x7FFF0000
