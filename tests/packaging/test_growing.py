@@ -19,7 +19,7 @@ from fragdex.sources import open_source
 from fragdex.testing import movie
 from muxing.test_growing import grown
 from origin.stepping import Stepping
-from strategies.recordings import fragment_starts, recordings
+from strategies.recordings import eventful, fragment_starts, recordings
 
 RECORDINGS = recordings(
     seconds=3, jumps=[0] * 12 + [1, 7, 4000, 86400 * 365, -3], fragments=(15, None), late=2
@@ -143,6 +143,32 @@ def assert_same(source, true, made):
         assert made.is_next_part(hinted) == true.is_next_part(hinted)
     assert timelines(made) == timelines(true)
     assert made.findings == true.findings
+
+
+@given(eventful(RECORDINGS | MOVIES), st.sampled_from([None, 1, 3]), st.data())
+def test_events_stay_where_they_are_announced(whole, seconds, data):
+    """Be it in a segment or in a part of one, and when the recording ends."""
+    index = fragdex.index(whole, exact=True)
+    if len(index.periods) > 1:
+        return  # its clock began again
+    sizes = data.draw(st.lists(st.sampled_from(places(whole)), max_size=4))
+    options = {"segment_duration": seconds, "low_latency": True}
+    packages = [one for _, one in grown(whole, sorted({*sizes, len(whole)}), **options)]
+    if not packages:
+        return
+    packages.append(fragdex.package(index, source=whole, growing="ended", **options))
+    seen = {}
+    for package in packages:
+        now = {name: (view.read(source=whole), view.etag) for name, view in media(package).items()}
+        assert seen.items() <= now.items()
+        seen = now
+    read = {name: content for name, (content, _) in seen.items()}
+    for one in packages[-1].title.renditions:
+        segments = b"".join(read[f"{one.name}/{time}.m4s"] for time in one.times)
+        parts = b"".join(read[f"{one.name}/part-{n}.m4s"] for n in range(one.part_count))
+        assert parts == segments
+    parts = (content for name, content in read.items() if "/part-" in name)
+    assert sum(content.count(b"emsg") for content in parts) == whole.count(b"emsg")
 
 
 def periods(tracks):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from fragdex.boxes import build, make_box, parse
 from fragdex.testing import make_file
 from fragdex.testing.files import Brand
 from fragdex.testing.fragments import Fragment
@@ -59,3 +60,21 @@ def recording(fps, shapes, with_sound=True):
         parts.append(Fragment(tuple(trafs)))
     tracks = [Track(1, "video", fps * 1000), Track(2, "audio", 8000)][: 1 + with_sound]
     return make_file(Brand(), Moov(tuple(tracks)), *parts).data
+
+
+@st.composite
+def eventful(draw, movies):
+    """Movies with event messages in front of some moofs and mdats, and at the end."""
+    boxes, number = [], 0
+    often = draw(st.sampled_from([0.05, 0.3, 0.9]))
+    places = draw(st.randoms(use_true_random=False))
+    for box in [*parse(draw(movies)), None]:
+        if (box is None or box.type in ("moof", "mdat")) and places.random() < often:
+            version, number = places.randint(0, 1), number + 1
+            time = "presentation_time" if version else "presentation_time_delta"
+            about = {"scheme_id_uri": f"urn:{number % 3}", "value": "1", "timescale": 10}
+            about |= {"event_duration": 5, "id": number, "message_data": b"x" * number}
+            boxes.append(make_box("emsg", version=version, **about, **{time: number}))
+        if box is not None:
+            boxes.append(box)
+    return build(boxes)

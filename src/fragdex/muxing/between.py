@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import islice
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from fragdex.muxing.census import BoxKind, LeftOut, content, renumbered
 from fragdex.muxing.view import Block, Derived, Scattered, SourceRange
 from fragdex.record import record
 from fragdex.seeking.model import Period, Track
+
+if TYPE_CHECKING:
+    from fragdex.muxing.plan import PlannedTrack
 
 Read = Callable[[ByteRange], bytes]
 
@@ -175,6 +178,38 @@ class Between:
             one for one in self.events if one.arrives < stop and (one.arrives >= begin or not begin)
         )
         return replace(self, events=[one.moved(-begin) for one in here])
+
+    def since(self, start: Fraction) -> Between:
+        """That of the media from a second of presentation on."""
+        return replace(self, events=[one for one in self.events if one.arrives >= start])
+
+    def carried_by(self, media: PlannedTrack, later: bool) -> Between:
+        """With events that arrive with the samples of a track that has them in front of it.
+
+        These are the samples of its first moof after the event: where they are in a file that
+        grows, nothing changes that follows, and no other track.
+
+        Args:
+            media: the track, on the timeline of the output.
+            later: whether more comes. Then events after its last moof are left for later, else
+                they stand at its end.
+        """
+        if not self.events:
+            return self
+        rows = media.track.fragments
+        firsts, stops = rows.sample_start, rows.sample_start + rows.sample_count
+        if media.numbers is not None:
+            firsts, stops = (np.searchsorted(media.numbers, one) for one in (firsts, stops))
+        events = []
+        for event in self.events:
+            row = int(np.searchsorted(rows.moof_offset, event.place.start))
+            low, high = (int(firsts[row]), int(stops[row])) if row < len(rows) else (0, 0)
+            shown = media.presentation[low:high]
+            if not len(shown) and later:
+                continue
+            at = int(shown.min()) if len(shown) else media.end
+            events.append(event._replace(arrives=Fraction(at, media.timescale)))
+        return replace(self, events=events)
 
     @classmethod
     def joined(

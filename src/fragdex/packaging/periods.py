@@ -160,7 +160,7 @@ class Periods:
                 own = [replace(t, produced=produced(t.media.track, read)) for t in own]
             videos = [one for one in own if one.media.track.kind == "video"]
             may_caption = may_caption or any(captioned(one, read) for one in videos)
-            tracks += _with_events(own, ranges)
+            tracks += _with_events(own, ranges, grows)
         known = replace(self, left_out=tuple(left_out), created=created, captioned=may_caption)
         titles = self.titles
         if not any(one.media.track.kind in PACKAGED for one in tracks):
@@ -202,16 +202,22 @@ class Periods:
         return named
 
 
-def _with_events(listed: Sequence[Chosen], told: tuple[DateRange, ...]) -> list[Chosen]:
+def _with_events(
+    listed: Sequence[Chosen], told: tuple[DateRange, ...], grows: object
+) -> list[Chosen]:
     """The tracks of a file, of them only those with its events that players always read."""
     kinds = [one.media.track.kind for one in listed]
     carrier = next((kind for kind in (*PACKAGED, "text") if kind in kinds), None)
-    return [
-        replace(one, date_ranges=told)
-        if kind == carrier
-        else replace(one, plan=replace(one.plan, between=replace(one.plan.between, events=[])))
-        for one, kind in zip(listed, kinds, strict=True)
-    ]
+    carrying = []
+    for one, kind in zip(listed, kinds, strict=True):
+        besides = one.plan.between
+        if kind == carrier:
+            carried = besides.carried_by(one.media, grows is True)
+            one = replace(one, date_ranges=told)
+        else:
+            carried = replace(besides, events=[])
+        carrying.append(replace(one, plan=replace(one.plan, between=carried)))
+    return carrying
 
 
 def _chosen(

@@ -140,7 +140,7 @@ class Rendition:
         begins, is_first = int(self.begins * self.timescale // 1), not self.first_segment
         late = is_first and int(self.media.decode[0]) - begins > self.timescale // 1000
         return Segments(
-            self.plan,
+            self.plan if is_first else _since_its_begin(self.plan),
             None,
             [self.cuts],
             head=b"" if self.single_file else STYP,
@@ -153,10 +153,13 @@ class Rendition:
     @cached_property
     def begun(self) -> Segments | None:
         """The parts of the segment that is not complete; None: there is none."""
-        if self.open is None or self.open_parts is None or self.parts is None:
+        media = self.open
+        if media is None or self.open_parts is None or self.parts is None:
             return None
+        ends = media.presentation + media.durations
+        shown = replace(media, end=int(ends.max()))  # what comes later stands in front of the next
         return Segments(
-            replace(self.plan, tracks=(self.open,)),
+            _since_its_begin(replace(self.plan, tracks=(shown,))),
             None,
             [self.open_parts[[0, -1]]],
             head=STYP,
@@ -338,6 +341,15 @@ class Rendition:
         times = self.times
         number = int(times.searchsorted(time))
         return number if number < len(times) and times[number] == time else None
+
+
+def _since_its_begin(plan: Plan) -> Plan:
+    """A plan with the events of its samples, not of those before them."""
+    (media,) = plan.tracks
+    if not plan.between.events:
+        return plan
+    begin = Fraction(int(media.presentation.min()), media.timescale)
+    return replace(plan, between=plan.between.since(begin))
 
 
 def _part_rows(media: PlannedTrack, edges: Int64) -> list[tuple[int, bool]]:
