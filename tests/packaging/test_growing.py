@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fragdex
+from fragdex.boxes import build, make_box, parse
 from fragdex.errors import BuildError, NoSyncSample
 from fragdex.packaging import growing
 from fragdex.packaging.continued import Continued
@@ -109,7 +110,7 @@ def steps(path, whole, sizes, always=False, **options):
 
 
 @given(
-    RECORDINGS | MOVIES,
+    RECORDINGS | MOVIES | eventful(RECORDINGS | MOVIES),
     st.sampled_from([None, 1, 3]),
     st.integers(1, 5),
     st.integers(5, 30),
@@ -171,6 +172,12 @@ def test_events_stay_where_they_are_announced(whole, seconds, data):
     assert sum(content.count(b"emsg") for content in parts) == whole.count(b"emsg")
 
 
+EVENT = make_box(
+    "emsg", version=1, scheme_id_uri="urn:a", value="1", timescale=10, presentation_time=5,
+    event_duration=5, id=1, message_data=b"x",
+)  # fmt: skip
+
+
 def periods(tracks):
     """Recordings of a recorder that begins again, each time with a moov."""
     part = st.builds(
@@ -202,9 +209,10 @@ def test_the_last_of_several_periods_grows(whole, seconds, surplus, at_once, dat
 
 
 def timelines(package):
-    """The segments of the manifest."""
+    """The segments and events of the manifest."""
+    names = "<Period", "Template", "<S ", "InbandEventStream"
     text = package["manifest.mpd"].read().decode()
-    return [line.strip() for line in text.splitlines() if "<S " in line or "Template" in line]
+    return [line.strip() for line in text.splitlines() if any(name in line for name in names)]
 
 
 @pytest.mark.parametrize("tracks", [1, 2])
@@ -256,8 +264,11 @@ def cost_of_an_append(path, whole, sizes):
         return calls, source.bytes_read, samples
 
 
-def test_an_append_costs_what_has_come(tmp_path):
+@pytest.mark.parametrize("with_events", [False, True])
+def test_an_append_costs_what_has_come(tmp_path, with_events):
     whole = movie(400, samples=5, fps=5, tracks=2)
+    if with_events:
+        whole = build(box for one in parse(whole) for box in [*[EVENT] * (one.type == "moof"), one])
     sizes = places(whole)
     path = tmp_path / "live.mp4"
     short = cost_of_an_append(path, whole, sizes[:41])

@@ -161,11 +161,13 @@ class Continued(Shortened):
         again: gives the stretch that a kept segment is in, by its number.
         rates: pictures a second, and most, of its beginning.
         early: ticks of its first samples that the edit list hides.
+        schemes: of all its events.
     """
 
     again: Callable[[int], Rendition] | None = None
     rates: tuple[Fraction | None, Fraction | None] = (None, None)
     early: int = 0
+    schemes: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(
@@ -175,9 +177,11 @@ class Continued(Shortened):
         again: Callable[[int], Rendition],
         rates: tuple[Fraction | None, Fraction | None],
         early: int,
+        schemes: tuple[tuple[str, str], ...],
     ) -> Continued:
         """A rendition of kept segments and a stretch that begins with the last one of them."""
-        return cls(**_fields(rest), kept=kept, rest=rest, again=again, rates=rates, early=early)
+        more: dict[str, Any] = {"again": again, "rates": rates, "early": early, "schemes": schemes}
+        return cls(**_fields(rest), kept=kept, rest=rest, **more)
 
     @property
     def made(self) -> Segments:
@@ -241,6 +245,11 @@ class Continued(Shortened):
     def is_closed(self) -> bool:
         """As of `Rendition`; of what grows nobody asks."""
         return False
+
+    @property
+    def event_schemes(self) -> tuple[tuple[str, str], ...]:
+        """As of `Rendition`."""
+        return self.schemes
 
     @property
     def hidden(self) -> int:

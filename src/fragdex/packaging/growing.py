@@ -8,8 +8,11 @@ somebody requests them.
 Of several periods the last one grows. Those before it are packaged when the moov comes that ends
 them: that costs what the period has, and what comes afterwards costs nothing for them.
 
-Files whose samples need more than that are packaged as a whole, as before: with events, captions,
-encryption, several sample descriptions, or pictures that an edit list hides.
+Events are kept with the rows and lines of the segments that they are in.
+
+Files whose samples need more than that are packaged as a whole, as before: with captions,
+encryption, several sample descriptions, pictures that an edit list hides, more than 16,384 events
+(only some are looked for), or fragments that say more of their samples.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from fragdex.errors import BuildError, NoSyncSample
 from fragdex.fragments.table import NULL, Int64
 from fragdex.indexing.growing import continued, part_of
 from fragdex.lru_cache import LRUCache
-from fragdex.muxing.between import between
+from fragdex.muxing.between import MOST_EVENTS, Between, Event, between, schemes_of
 from fragdex.muxing.media import Before, media_of
 from fragdex.muxing.plan import Plan, PlannedTrack
 from fragdex.muxing.segmentation import (
@@ -48,7 +51,7 @@ from fragdex.packaging import stretches
 from fragdex.packaging.continued import Continued, Kept, Shortened
 from fragdex.packaging.m3u8 import SKIPPED_UNTIL
 from fragdex.packaging.package import Package, package_of
-from fragdex.packaging.periods import Asked, Periods
+from fragdex.packaging.periods import Asked, Periods, carrier
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.titling import PACKAGED, UNIX, Chosen, Title
 from fragdex.record import record
@@ -79,6 +82,7 @@ class _Chunk(NamedTuple):
         before: as of `media_of`.
         cuts: first sample of each, counted in the window, and the end.
         end: presentation time at which it ends, in ticks.
+        besides: what stood between the samples of its window.
     """
 
     first_segment: int
@@ -87,6 +91,7 @@ class _Chunk(NamedTuple):
     before: Before | None
     cuts: Int64
     end: int
+    besides: Between
 
 
 @record(slots=True)
@@ -98,6 +103,7 @@ class _Growing:
         file: number of its file.
         start: of the rendition of the first window: its name, title and rates.
         listed: the one of the first period, whose list it is in.
+        carries: whether its segments have the events of its file.
         decided: of its samples in the window.
         context: first sample of the last kept segment, in the window; None: nothing is kept.
         before: as of `media_of`.
@@ -105,12 +111,15 @@ class _Growing:
         media: its samples in the window.
         shown: the same, bridged.
         rest: the segments of the window.
+        besides: what stands between its samples in the window.
+        schemes: of all events that it had.
     """
 
     chosen: Chosen
     file: int
     start: Rendition
     listed: Rendition
+    carries: bool
     decided: Decided = NOTHING
     context: int | None = None
     before: Before | None = None
@@ -119,6 +128,8 @@ class _Growing:
     media: PlannedTrack | None = None
     shown: PlannedTrack | None = None
     rest: Rendition | None = None
+    besides: Between = field(default_factory=Between)
+    schemes: dict[tuple[str, str], None] = field(default_factory=dict)
 
     @property
     def new(self) -> int:
@@ -155,15 +166,22 @@ class _GrowingPeriod:
         self._first, self._length, self._promised = first, length, promised
         self._number = windows[0].periods[-1].number
         self.windows, self.package = list(windows), first
+        carries = [carrier([c.media for c in listed if c.source is x.source]) for x in chosen]
         every = zip(chosen, files, title.renditions, first.title.renditions, strict=True)
-        self._tracks = [_Growing(*one) for one in every]
+        self._tracks = [
+            _Growing(*one, carries=kind == one[0].media.track.kind)
+            for one, kind in zip(every, carries, strict=True)
+        ]
         lead = reference([one.media for one in listed])
         self._lead = next(one for one in self._tracks if one.chosen.media.track is lead.track)
         self._again: LRUCache[Rendition] = LRUCache(_AGAIN)
+        self._events: list[list[Event]] = [[] for _ in windows]
+        self._gone = 0
         for one in self._tracks:
-            plan = one.chosen.plan
-            if any(one.chosen.entry_keys) or plan.between.events or plan.between.trafs:
+            if any(one.chosen.entry_keys):
                 raise Irregular
+            if one.carries:
+                self._events[one.file] = one.chosen.plan.between.events
 
     def take(
         self,
@@ -184,8 +202,8 @@ class _GrowingPeriod:
             Irregular: what has come cannot be continued with.
         """
         self.windows = list(windows)
-        for window, source in zip(windows, sources, strict=True):
-            _refuse_events(window, source)
+        for number, (window, source) in enumerate(zip(windows, sources, strict=True)):
+            self._events[number] = _events(window, source, self._events[number])
         try:
             self._make()
             self._keep(surplus)
@@ -200,6 +218,10 @@ class _GrowingPeriod:
         """The segments of the windows."""
         for one in self._tracks:
             one.media, one.shown = self._media(one, self.windows[one.file], one.before)
+            events = self._events[one.file] if one.carries else []
+            besides = replace(one.chosen.plan.between, events=events)
+            one.besides = besides.carried_by(one.media, later=True)
+            one.schemes |= dict.fromkeys(schemes_of(one.besides.events))
         made = {}
         for one in self._tracks:
             pace = self._pace(one)
@@ -240,7 +262,7 @@ class _GrowingPeriod:
             more = {"open": opened, "open_parts": places - places[0]}
         known, first = one.kept, one.new
         chunk_parts = known.parts - self._last_parts(one) if first else 0
-        about = int(times[-1]), known.count - first, chunk_parts
+        about = int(times[-1]), known.count - first, chunk_parts, one.besides
         return self._stretch(one, media, edges, *about, **more)
 
     def _last_parts(self, one: _Growing) -> int:
@@ -256,6 +278,7 @@ class _GrowingPeriod:
         end: int,
         first_segment: int,
         first_part: int,
+        besides: Between,
         **more: Any,
     ) -> Rendition:
         """Segments of some samples."""
@@ -265,7 +288,7 @@ class _GrowingPeriod:
             start.name,
             start.title,
             start.source,
-            Plan((rows,), one.chosen.plan.init, one.chosen.plan.between),
+            Plan((rows,), one.chosen.plan.init, besides),
             cuts - base,
             start.begins,
             one.chosen.entry_keys,
@@ -300,6 +323,7 @@ class _GrowingPeriod:
         ]
         for one, stop in zip(self._tracks, stops, strict=True):
             self._keep_of(one, stop, starts[one.file], span[one.file])
+        self._drop_events(starts)
         self.windows = _all_there(
             [part_of(*both) for both in zip(self.windows, starts, strict=True)]
         )
@@ -307,6 +331,29 @@ class _GrowingPeriod:
         for one, former, stop in zip(self._tracks, before, stops, strict=True):
             if not _is_same(former, one.rest, stop - 1):
                 raise Irregular
+
+    def _drop_events(self, starts: Sequence[int]) -> None:
+        """Leave out the events that arrive before the next windows.
+
+        Args:
+            starts: bytes at which these begin.
+
+        Raises:
+            Irregular: there are more events than are looked for in a file.
+        """
+        for number, (start, events) in enumerate(zip(starts, self._events, strict=True)):
+            rows = [
+                one.media.track.fragments.moof_offset
+                for one in self._tracks
+                if one.file == number and one.carries and one.media is not None
+            ]
+            # up to this moof all of them have arrived
+            before = (at[: np.searchsorted(at, start)] for at in rows)
+            last = min((int(at[-1]) if len(at) else -1 for at in before), default=start)
+            self._events[number] = [one for one in events if one.place.start > last]
+            self._gone += len(events) - len(self._events[number])
+        if self._gone > MOST_EVENTS // 2:
+            raise Irregular
 
     def _stops(self, surplus: int) -> list[int] | None:
         """Of each track the number of the first segment in its window that is not kept."""
@@ -377,6 +424,7 @@ class _GrowingPeriod:
                 one.before,
                 rest.cuts[one.new : stop + 1] + base,
                 int(rest.times[stop]),
+                one.besides,
             )
             one.chunks.append(chunk)
             title = self._first.title
@@ -404,7 +452,13 @@ class _GrowingPeriod:
                 raise BuildError(_CHANGED)
             _, media = self._media(one, index, chunk.before)
             return self._stretch(
-                one, media, chunk.cuts, chunk.end, chunk.first_segment, chunk.first_part
+                one,
+                media,
+                chunk.cuts,
+                chunk.end,
+                chunk.first_segment,
+                chunk.first_part,
+                chunk.besides,
             )
 
         return self._again.get_or_make((one.start.name, place), _AGAIN, make)
@@ -421,7 +475,8 @@ class _GrowingPeriod:
                 continue
             rates = one.start.frame_rate, one.start.highest_frame_rate
             again = _Again(self, one, whole)
-            renditions.append(Continued.of(rest, one.kept, again, rates, one.start.hidden))
+            about = rates, one.start.hidden, tuple(one.schemes)
+            renditions.append(Continued.of(rest, one.kept, again, *about))
         growth = first.title.growth
         assert growth is not None
         stamps = [window.file.mtime_ns or 0 for window in self.windows]
@@ -456,14 +511,21 @@ def _is_same(former: Rendition | None, latter: Rendition | None, first: int) -> 
     )
 
 
-def _refuse_events(window: Index, source: Source) -> None:
-    """Raise where what stands between fragments has to come along."""
-    period = window.periods[-1]
-    starts = [int(t.fragments.moof_offset[0]) for t in period.tracks if len(t.fragments)]
-    part = ByteRange(min(starts, default=0) + 1, 1 << 62)
-    besides = between(period, source.read, size=window.file.size, part=part)
-    if besides.events or besides.trafs:
+def _events(window: Index, source: Source, known: Sequence[Event]) -> list[Event]:
+    """The events of a window.
+
+    Args:
+        known: those of the window before.
+
+    Raises:
+        Irregular: its fragments say more of their samples.
+    """
+    period, start = window.periods[-1], _start(window)
+    # what stands after the last moof comes with the next one
+    besides = between(period, source.read, part=ByteRange(start + 1, 1 << 62))
+    if besides.trafs:
         raise Irregular
+    return [*(one for one in known if one.place.start < start), *besides.events]
 
 
 class GrowingTitle:

@@ -5,7 +5,7 @@ What is known of a period to which nothing more comes stays as it is, whatever f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
@@ -22,7 +22,7 @@ from fragdex.muxing.between import Between, between
 from fragdex.muxing.census import second_tracks, track_left_out, without_samples
 from fragdex.muxing.media import media_of
 from fragdex.muxing.movie import init_of_track, traks_of
-from fragdex.muxing.plan import Plan
+from fragdex.muxing.plan import Plan, PlannedTrack
 from fragdex.muxing.protection import keys_of, protected
 from fragdex.muxing.segments import completed, init_segment
 from fragdex.muxing.view import Sources
@@ -202,16 +202,21 @@ class Periods:
         return named
 
 
+def carrier(tracks: Iterable[PlannedTrack]) -> str | None:
+    """The kind of those tracks of a file whose segments have its events."""
+    kinds = {one.track.kind for one in tracks}
+    return next((kind for kind in (*PACKAGED, "text") if kind in kinds), None)
+
+
 def _with_events(
     listed: Sequence[Chosen], told: tuple[DateRange, ...], grows: object
 ) -> list[Chosen]:
     """The tracks of a file, of them only those with its events that players always read."""
-    kinds = [one.media.track.kind for one in listed]
-    carrier = next((kind for kind in (*PACKAGED, "text") if kind in kinds), None)
+    kind = carrier([one.media for one in listed])
     carrying = []
-    for one, kind in zip(listed, kinds, strict=True):
+    for one in listed:
         besides = one.plan.between
-        if kind == carrier:
+        if one.media.track.kind == kind:
             carried = besides.carried_by(one.media, grows is True)
             one = replace(one, date_ranges=told)
         else:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fragdex.byterange import ByteRange
 from fragdex.fragments.table import Int64
-from fragdex.muxing.between import schemes_of
+from fragdex.muxing.between import MOST_SCHEMES
 from fragdex.muxing.protection import Keys
 from fragdex.packaging import m3u8, mpd
 from fragdex.packaging.continued import Continued
@@ -196,7 +196,8 @@ def _adaptation(
     if grows and first.produced is not None:
         time, clock = first.produced
         made = time * first.timescale // first.track.timescale, utc(clock)
-    events = schemes_of(each for one in members for each in one.plan.between.events)
+    schemes = dict.fromkeys(scheme for one in members for scheme in one.event_schemes)
+    events = tuple(schemes)[:MOST_SCHEMES]
     return AdaptationSet(about, representations, label, roles, keys, events=events, produced=made)
 
 
@@ -228,7 +229,7 @@ def _subtitles(number: int, text: Subtitles) -> AdaptationSet:
         rate = mpd.bandwidth(text.size, text.lead.seconds)
         one = Representation({"id": text.name, "bandwidth": rate}, address=f"{text.name}.vtt")
     roles = ["forced-subtitle" if text.forced else "subtitle"] + ["main"] * text.default
-    events = () if text.rendition is None else schemes_of(text.rendition.plan.between.events)
+    events = () if text.rendition is None else text.rendition.event_schemes
     return AdaptationSet(about, [one], text.title, roles, events=events)
 
 

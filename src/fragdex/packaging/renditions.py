@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.fragments.table import Int64
+from fragdex.muxing.between import schemes_of
 from fragdex.muxing.plan import Plan, PlannedTrack
 from fragdex.muxing.protection import Keys
 from fragdex.muxing.segmentation import Promise, gaps, parts_of
@@ -167,6 +168,11 @@ class Rendition:
             parts=self.open_parts,
             first_number=self.first_part + len(self.parts),
         )
+
+    @property
+    def event_schemes(self) -> tuple[tuple[str, str], ...]:
+        """Scheme and value of its events, each once."""
+        return schemes_of(self.plan.between.events)
 
     @property
     def init(self) -> bytes:
