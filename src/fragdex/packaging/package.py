@@ -47,6 +47,8 @@ DASH: Final = "application/dash+xml"
 
 _KEPT: Final = 8 << 20
 """Bytes of playlists and manifests that a package keeps."""
+_WRITERS: Final = 16
+"""Lists of a growing title of which what all forms share is kept."""
 
 
 class Package(Mapping[str, View]):
@@ -90,6 +92,7 @@ class Package(Mapping[str, View]):
         self._given = None if media is None or all(m is None for m in media) else [*media]
         self._left_out = tuple(left_out)
         self._kept: LRUCache[View] = LRUCache(_KEPT)
+        self._writers: LRUCache[Callable[[bool], bytes]] = LRUCache(_WRITERS)
 
     @cached_property
     def findings(self) -> tuple[str, ...]:
@@ -254,8 +257,13 @@ class Package(Mapping[str, View]):
 
         low, kept = self._low_latency, stretches.shortened(one, self.title)
         digest = None if kept is None or skip else kept.kept.digest
-        write = partial(playlists.media, one, self.title, low, ahead, skip, until)
-        return self._text(HLS, name, write, digest)
+        write = self._writers.get_or_make(
+            (one.name, ahead, until),
+            _WRITERS,
+            partial(playlists.media_writer, one, self.title, low, ahead, until),
+            worth=lambda _: self.title.growth is not None,
+        )
+        return self._text(HLS, name, partial(write, skip), digest)
 
     def reloaded(self, name: str, *, skip: bool = False, segment: int | None = None) -> View:
         """A media playlist as players get it who load it again while the title grows.

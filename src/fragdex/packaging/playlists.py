@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from math import ceil, prod
 from typing import Final
 
@@ -364,21 +365,21 @@ def multivariant(title: Title) -> bytes:
     return m3u8.multivariant(lines, independent=independent)
 
 
-def media(
+def media_writer(
     rendition: Rendition,
     title: Title,
     low_latency: bool = False,
     ahead: bool = False,
-    skip: bool = False,
     until: int | None = None,
-) -> bytes:
-    """The media playlist of a rendition (4.3.3), as UTF-8 text.
+) -> Callable[[bool], bytes]:
+    """Gives the media playlist of a rendition (4.3.3), as UTF-8 text.
+
+    It is given whether to leave out segments that players have already, in lists that name parts.
 
     Args:
         low_latency: whether it names parts, of a title that grows.
         ahead: whether it also names those of a segment that is not complete, which some players
             do not expect in the first list that they load.
-        skip: leave out segments that players have already.
         until: number of the segment before which it ends, as of `shown_until`, without saying that
             the title has ended; None: all.
     """
@@ -386,7 +387,7 @@ def media(
     tags = [INDEPENDENT] if _independent(parts, title) else []
     stretches, written = after_kept(parts, title)
     if not low_latency or title.growth is None or parts[-1].parts is None:
-        return _playlist(parts, title, tags, stretches, written=written)
+        return lambda _: _playlist(parts, title, tags, stretches, written=written)
     is_open = ahead and not title.growth.ended and names_open(rendition, title)
     listed, tail = _parts(rendition, title, until)
     stretches = list(map(with_lines, stretches, listed))
@@ -396,8 +397,8 @@ def media(
         tail += _reports(rendition, title)
     promised = parts[-1].promised
     assert promised is not None
-    latency = m3u8.LowLatency(promised.part, tail, skip, until)
-    return _playlist(parts, title, tags, stretches, latency, written)
+    latency = partial(m3u8.LowLatency, promised.part, tail, until=until)
+    return lambda skip: _playlist(parts, title, tags, stretches, latency(skip=skip), written)
 
 
 _PARTS_LISTED: Final = 3
