@@ -2,6 +2,9 @@
  * say why. It gives back what it found where what it meets changes what Python knows, where no
  * sample begins, and from time to time, so that progress is told.
  */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O2") /* as fast here as -O3, in half of the room */
+#endif
 #include "lanes.h"
 
 enum { DEPTH = 4, MOST_STEPS = 512, FEW = 4, MOST_GAPS = 32, MOST_COUNTED = 64, HOLE = 16 };
