@@ -8,7 +8,7 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -57,7 +57,10 @@ class Requirement:
     advice: str = ""
 
 
-def library() -> list[Requirement]:
+OK, LIMITED, MISSING = RequirementState
+
+
+def library() -> Iterator[Requirement]:
     """The library itself."""
     from importlib.metadata import version
 
@@ -65,31 +68,31 @@ def library() -> list[Requirement]:
     try:
         importlib.import_module("fragdex._native")
     except ImportError:
-        slow = "boxes are walked in pure Python, which is slower"
-        advice = "install a C compiler and reinstall it"
-        return [Requirement("fragdex", RequirementState.LIMITED, f"{running}; {slow}", advice)]
-    return [Requirement("fragdex", RequirementState.OK, running)]
+        slow = f"{running}; boxes are walked in pure Python, which is slower"
+        yield Requirement("fragdex", LIMITED, slow, "install a C compiler and reinstall it")
+    else:
+        yield Requirement("fragdex", OK, running)
 
 
-def service() -> list[Requirement]:
+def service() -> Iterator[Requirement]:
     """What the media service needs."""
     try:
         import fragdex.service.app  # noqa: F401 — whether it can be imported
     except (ImportError, MissingExtra) as error:
-        return [
-            Requirement("service", RequirementState.MISSING, str(error), install_command("service"))
-        ]
-    return [Requirement("service", RequirementState.OK, "fragdex serve, fragdex worker")]
+        yield Requirement("service", MISSING, str(error), install_command("service"))
+    else:
+        yield Requirement("service", OK, "fragdex serve, fragdex worker")
 
 
-def media() -> list[Requirement]:
+def media() -> Iterator[Requirement]:
     """Decoding and encoding."""
     advice = install_command("media")
     try:
         import av
         from av.codec import Codec
     except ImportError:
-        return [Requirement("media", RequirementState.MISSING, "no PyAV", advice)]
+        yield Requirement("media", MISSING, "no PyAV", advice)
+        return
     missing = []
     for name in ("libx264", "aac"):
         try:
@@ -98,55 +101,37 @@ def media() -> list[Requirement]:
             missing.append(name)
     release = f"PyAV {av.__version__}"
     if missing:
-        return [
-            Requirement(
-                "media",
-                RequirementState.MISSING,
-                f"{release} without {' and '.join(missing)}",
-                advice,
-            )
-        ]
-    return [Requirement("media", RequirementState.OK, f"{release}, libx264, aac")]
+        lacking = f"{release} without {' and '.join(missing)}"
+        yield Requirement("media", MISSING, lacking, advice)
+    else:
+        yield Requirement("media", OK, f"{release}, libx264, aac")
 
 
-def stills() -> list[Requirement]:
+def stills() -> Iterator[Requirement]:
     """JPEG, PNG and WebP."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        installed = version("pillow")
+        release = f"Pillow {version('pillow')}"
         import PIL.features
     except (ImportError, PackageNotFoundError):
-        return [
-            Requirement("stills", RequirementState.MISSING, "no Pillow", install_command("media"))
-        ]
+        yield Requirement("stills", MISSING, "no Pillow", install_command("media"))
+        return
     lacking = [name for name in ("jpg", "zlib", "webp") if not PIL.features.check(name)]
     if lacking:
-        return [
-            Requirement(
-                "stills",
-                RequirementState.LIMITED,
-                f"Pillow {installed} without {', '.join(lacking)}",
-            )
-        ]
-    return [Requirement("stills", RequirementState.OK, f"Pillow {installed}")]
+        yield Requirement("stills", LIMITED, f"{release} without {', '.join(lacking)}")
+    else:
+        yield Requirement("stills", OK, release)
 
 
-def browser() -> list[Requirement]:
+def browser() -> Iterator[Requirement]:
     """Chromium, tried with a page; its sandbox."""
     from fragdex.rendering.browser import finding
-    from fragdex.rendering.browser import finding as updates
 
+    path: Path | None = None
     try:
-        engine = finding.find_engine()
-    except FragdexError as error:
-        return [
-            Requirement(
-                "chromium", RequirementState.MISSING, error.message, error.advice or finding.ADVICE
-            )
-        ]
-    began = time.monotonic()
-    try:
+        path = finding.find_engine().path
+        began = time.monotonic()
         with options.extra("render"):
             from fragdex.rendering.browser.model import PageView
             from fragdex.rendering.browser.process import NO_BEGIN_FRAMES
@@ -160,44 +145,33 @@ def browser() -> list[Requirement]:
         ):
             facts = child.look(view)
             notes = child.draw(view, range(1), Path(folder)).notes
-    except MissingExtra as error:
-        # the browser is there: a package around it is not
-        summary = f"{engine.path} is here, and cannot be tried"
-        return [
-            Requirement("chromium", RequirementState.LIMITED, summary),
-            Requirement("renders", RequirementState.MISSING, error.message, error.advice or ""),
-        ]
     except FragdexError as error:
-        return [
-            Requirement(
-                "chromium", RequirementState.MISSING, error.message, error.advice or finding.ADVICE
-            )
-        ]
+        if path is None or not isinstance(error, MissingExtra):
+            advice = error.advice or finding.ADVICE
+            yield Requirement("chromium", MISSING, error.message, advice)
+            return
+        # the browser is there: a package around it is not
+        yield Requirement("chromium", LIMITED, f"{path} is here, and cannot be tried")
+        yield Requirement("renders", MISSING, error.message, error.advice or "")
+        return
     took = time.monotonic() - began
-    summary = f"{facts.browser_version}, {engine.path}, first picture after {took:.1f} s"
-    parts = [
-        Requirement("chromium", RequirementState.OK, summary),
-        *_updates(updates.package_of(engine.path)),
-    ]
+    summary = f"{facts.browser_version}, {path}, first picture after {took:.1f} s"
+    yield Requirement("chromium", OK, summary)
+    yield from _updates(finding.package_of(path))
     if facts.has_begin_frame:
-        parts.append(
-            Requirement("beginFrame", RequirementState.OK, "frames on request, in virtual time")
-        )
+        yield Requirement("beginFrame", OK, "frames on request, in virtual time")
     else:
-        parts.append(
-            Requirement(
-                "beginFrame",
-                RequirementState.LIMITED,
-                "no frames on request: pages run on a scripted clock, at half the speed or less,"
-                " and videos may differ from run to run",
-                finding.ADVICE,
-            )
+        yield Requirement(
+            "beginFrame",
+            LIMITED,
+            "no frames on request: pages run on a scripted clock, at half the speed or less,"
+            " and videos may differ from run to run",
+            finding.ADVICE,
         )
     missing = [line for line in notes.browser if line != NO_BEGIN_FRAMES]
-    parts += [Requirement("sandbox", RequirementState.LIMITED, line) for line in missing]
+    yield from (Requirement("sandbox", LIMITED, line) for line in missing)
     if not missing:
-        parts.append(Requirement("sandbox", RequirementState.OK, "Chromium's own, and no network"))
-    return parts
+        yield Requirement("sandbox", OK, "Chromium's own, and no network")
 
 
 def _updates(package: SystemPackage | None) -> list[Requirement]:
@@ -208,37 +182,30 @@ def _updates(package: SystemPackage | None) -> list[Requirement]:
     known = f"{package.name} {package.installed}"
     if package.is_behind:
         summary = f"{known} is out of date: apt offers {package.candidate}"
-        return [Requirement("updates", RequirementState.LIMITED, summary, advice)]
+        return [Requirement("updates", LIMITED, summary, advice)]
     if package.days is None or package.days > _STALE_DAYS:
         since = "not there" if package.days is None else f"{package.days:.0f} days old"
         summary = f"{known} may be out of date: apt's package lists are {since}"
-        return [Requirement("updates", RequirementState.LIMITED, summary, advice)]
-    return [Requirement("updates", RequirementState.OK, f"{known}, the newest that apt offers")]
+        return [Requirement("updates", LIMITED, summary, advice)]
+    return [Requirement("updates", OK, f"{known}, the newest that apt offers")]
 
 
-def walls() -> list[Requirement]:
+def walls() -> Iterator[Requirement]:
     """What is around the processes that open the files of strangers."""
     try:
         from fragdex.sandbox.child import missing_walls
 
         missing = missing_walls()
     except (ImportError, MissingExtra) as error:
-        return [
-            Requirement("walls", RequirementState.MISSING, str(error), install_command("service"))
-        ]
+        yield Requirement("walls", MISSING, str(error), install_command("service"))
+        return
     except (FragdexError, RuntimeError, OSError) as error:
-        return [
-            Requirement(
-                "walls", RequirementState.MISSING, f"no child process can be started: {error}"
-            )
-        ]
-    if missing:
-        return [
-            Requirement("walls", RequirementState.LIMITED, line, _ADVICE_OF_WALLS)
-            for line in missing
-        ]
-    summary = "no network, no privileges, files of their own, bounds of memory"
-    return [Requirement("walls", RequirementState.OK, summary)]
+        yield Requirement("walls", MISSING, f"no child process can be started: {error}")
+        return
+    yield from (Requirement("walls", LIMITED, line, _ADVICE_OF_WALLS) for line in missing)
+    if not missing:
+        summary = "no network, no privileges, files of their own, bounds of memory"
+        yield Requirement("walls", OK, summary)
 
 
 def _chosen_engines() -> list[EngineChoice]:
@@ -265,28 +232,20 @@ def _engine_taken() -> str:
     return load_settings().speech_engine or default_engine()
 
 
-def speech() -> list[Requirement]:
+def speech() -> Iterator[Requirement]:
     """The engines that turn speech into words."""
     try:
         from fragdex.speech.process import engine_states
     except (ImportError, MissingExtra) as error:
-        return [
-            Requirement("speech", RequirementState.MISSING, str(error), install_command("speech"))
-        ]
+        yield Requirement("speech", MISSING, str(error), install_command("speech"))
+        return
     states = engine_states(_chosen_engines())
     usual = _engine_taken()
-    anything = any(one.ready for one in states)
     # One engine is enough; the others are a choice.
-    lacking = RequirementState.LIMITED if anything else RequirementState.MISSING
-    return [
-        Requirement(
-            one.name,
-            RequirementState.OK if one.ready else lacking,
-            _said_of(one, usual),
-            "" if one.ready else one.fix,
-        )
-        for one in states
-    ]
+    lacking = LIMITED if any(one.ready for one in states) else MISSING
+    for one in states:
+        state, advice = (OK, "") if one.ready else (lacking, one.fix)
+        yield Requirement(one.name, state, _said_of(one, usual), advice)
 
 
 def _said_of(one: EngineState, usual: str) -> str:
@@ -299,7 +258,7 @@ def _said_of(one: EngineState, usual: str) -> str:
     return f"{line}; taken where no engine is named" if one.name == usual else line
 
 
-def fonts() -> list[Requirement]:
+def fonts() -> Iterator[Requirement]:
     """Whether pages find letters."""
     count = sum(
         path.suffix.lower() in _FONT_SUFFIXES
@@ -307,40 +266,23 @@ def fonts() -> list[Requirement]:
         for path in Path(folder).expanduser().rglob("*")
     )
     if count:
-        return [Requirement("fonts", RequirementState.OK, f"{count} files")]
-    advice = "on Debian: apt-get install fonts-dejavu-core fonts-noto-color-emoji"
-    return [
-        Requirement(
-            "fonts", RequirementState.LIMITED, "no font: pages must bring their own", advice
-        )
-    ]
+        yield Requirement("fonts", OK, f"{count} files")
+    else:
+        advice = "on Debian: apt-get install fonts-dejavu-core fonts-noto-color-emoji"
+        yield Requirement("fonts", LIMITED, "no font: pages must bring their own", advice)
 
 
-def room() -> list[Requirement]:
+def room() -> Iterator[Requirement]:
     """Where slices and browsers keep what they are working on."""
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     summary = f"{free / 1e9:.0f} GB free in {folder}, {os.cpu_count()} processors"
-    return [
-        Requirement(
-            "machine",
-            RequirementState.LIMITED if free < _LITTLE_ROOM else RequirementState.OK,
-            summary,
-        )
-    ]
+    yield Requirement("machine", LIMITED if free < _LITTLE_ROOM else OK, summary)
 
 
-CHECKS: list[Callable[[], list[Requirement]]] = [
-    library,
-    service,
-    media,
-    stills,
-    walls,
-    browser,
-    fonts,
-    speech,
-    room,
-]
+CHECKS: list[Callable[[], Iterable[Requirement]]] = [
+    library, service, media, stills, walls, browser, fonts, speech, room,
+]  # fmt: skip
 """What is looked at, in this order."""
 
 
@@ -362,4 +304,4 @@ def doctor(json: options.Json = False) -> int:
             print(f"{part.name:{width}}  {part.state:7}  {part.said}")
             if part.advice:
                 print(f"{'':{width}}  {'':7}  → {part.advice}")
-    return 1 if any(part.state is RequirementState.MISSING for part in parts) else 0
+    return 1 if any(part.state is MISSING for part in parts) else 0

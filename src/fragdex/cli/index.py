@@ -26,6 +26,7 @@ from fragdex.cli.inputs import (
     open_any,
     places,
     saved_form,
+    source_of,
     stem,
 )
 from fragdex.cli.output import complain, counting, emit, say, validate_folder
@@ -189,20 +190,19 @@ def index(
         raise typer.BadParameter("--digests needs a file: what comes through a pipe is read once")
     if playlist is Playlist.ALL and output in (None, "-"):
         raise typer.BadParameter("--playlist all writes several files: -o is needed")
+    exporting = _chosen(form, known, tracks, samples)
+    if presentation:
+        exporting["presentation"] = True
+    if segment_duration is not None:
+        exporting["segment_duration"] = _least(segment_duration)
+    if playlist is not None:
+        exporting["playlist"] = playlist.value
+    if uri is not None:
+        exporting["uri"] = uri
     job = _Job(
         form=form,
         targets=_targets(names, form, output),
-        exporting={
-            **_chosen(form, known, tracks, samples),
-            **({"presentation": True} if presentation else {}),
-            **(
-                {"segment_duration": _least(segment_duration)}
-                if segment_duration is not None
-                else {}
-            ),
-            **({"playlist": playlist.value} if playlist is not None else {}),
-            **({"uri": uri} if uri is not None else {}),
-        },
+        exporting=exporting,
         opening={**opening, "partial": partial_fragments, "md5": md5, "digests": digests},
     )
     work = InputWork("index")
@@ -344,12 +344,10 @@ def _media(name: str, index: Any, form: str) -> Iterator[dict[str, Any]]:
 
 
 def _embed(name: str, index: Any, job: _Job) -> tuple[bytes | None, str]:
-    from fragdex import open_source
     from fragdex.muxing.copies import embedded
 
     target = job.targets[name]
-    budget = {key: job.opening[key] for key in ("max_bytes", "max_requests")}
-    with open_source(media_of(index, name), **budget) as source:
+    with source_of(media_of(index, name), job.opening) as source:
         emit(bytes_of_view(embedded(index, source, **job.exporting), source), target or "-")
     return (b"", "") if target is None else (None, _line(target, index))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -225,13 +225,14 @@ def dump(
             raise typer.BadParameter(f"no box path: {one!r}; one is moof/traf/trun or moov/trak[2]")
     work = InputWork("dump")
     names = expand(files)
-
-    whole = partial(_whole, paths=path, full=full, strict=strict, json=json, opening=opening)
+    written = partial(
+        _as_json if json else _as_text, paths=path, full=full, strict=strict, opening=opening
+    )
 
     def pieces() -> Iterator[str]:
         title = len(names) > 1 and not json
         if jobs > 1:
-            for name, text in work.each(whole, names, jobs):
+            for name, text in work.each(partial(_whole, written=written), names, jobs):
                 yield f"{name}:\n{text}" if title else text
             return
         # What stands before damage is shown before the complaint.
@@ -239,10 +240,7 @@ def dump(
             if title:
                 yield f"{printable(name)}:\n"
             try:
-                if json:
-                    yield from _as_json(name, path, full, strict, opening)
-                else:
-                    yield from _as_text(name, path, full, strict, opening)
+                yield from written(name)
             except FragdexError as error:
                 work.fail(name, str(error))
 
@@ -250,16 +248,8 @@ def dump(
     return work.code
 
 
-def _whole(
-    name: str,
-    paths: list[str] | None,
-    full: bool,
-    strict: bool,
-    json: bool,
-    opening: dict[str, Any],
-) -> tuple[str, Sequence[str]]:
-    written = _as_json if json else _as_text
-    return "".join(written(name, paths, full, strict, opening)), ()
+def _whole(name: str, written: Callable[[str], Iterator[str]]) -> tuple[str, Sequence[str]]:
+    return "".join(written(name)), ()
 
 
 def _as_text(

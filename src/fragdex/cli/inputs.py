@@ -341,10 +341,16 @@ def opened_media(
     if opening.get("init") is not None:
         with fragdex.open_source(opening["init"]) as source:
             init = b"".join(bytes(piece) for piece in source.pieces())
-    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
-    with fragdex.open_source(media, **budget) as source:
+    with source_of(media, opening) as source:
         index = saved or fragdex.index(source, **_how(opening))
         yield _of_period(index, opening), source, init
+
+
+def source_of(place: str, opening: Mapping[str, Any]) -> Source:
+    """A file or URL, open; no more is read of it than the options allow."""
+    from fragdex.sources import open_source
+
+    return open_source(place, **{key: opening[key] for key in ("max_bytes", "max_requests")})
 
 
 def exact_again(

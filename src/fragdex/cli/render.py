@@ -83,7 +83,9 @@ def data_of(path: str) -> dict[str, Any] | list[dict[str, Any]]:
     if is_table:
         _need_own_separator(path, _DELIMITERS[suffix], data)
     if isinstance(data, list) and all(isinstance(row, dict) for row in data):
-        return _need_rows(path, data)
+        if not data:
+            raise typer.BadParameter(f"--page-data {path}: it has no rows")
+        return data
     if not isinstance(data, dict):
         raise typer.BadParameter(f"--page-data {path}: an object is expected, or a list of objects")
     return data
@@ -100,12 +102,6 @@ def _need_own_separator(path: str, separator: str, rows: list[dict[str, str]]) -
                     f"--page-data {path}: one column was found, {column!r}: columns are separated"
                     f" by {separator!r}, not by {mark!r}"
                 )
-
-
-def _need_rows(path: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    if not rows:
-        raise typer.BadParameter(f"--page-data {path}: it has no rows")
-    return rows
 
 
 @record(frozen=True, slots=True)
@@ -578,6 +574,7 @@ def _record_facts(page: str, output: str, record: RenderRecord, seconds: float) 
         None if is_sound or side is None else round(side * record.scale)
         for side in (sides.width, sides.height)
     )
+    seconds_of_film = (record.frames or 0) / Fraction(record.frame_rate)
     return {
         "page": page,
         "file": output,
@@ -585,13 +582,8 @@ def _record_facts(page: str, output: str, record: RenderRecord, seconds: float) 
         "byte_size": record.byte_size,
         "width": width,
         "height": height,
-        "duration": 0 if record.time_ms is not None else _film_seconds(record),
+        "duration": 0 if record.time_ms is not None else round(float(seconds_of_film), 6),
         "sound": is_sound,
         "seconds": round(seconds, 3),
         **{name: plain[name] for name in _RECORD_FACTS},
     }
-
-
-def _film_seconds(record: RenderRecord) -> float:
-    """The length of a video."""
-    return round(float((record.frames or 0) / Fraction(record.frame_rate)), 6)

@@ -233,6 +233,7 @@ def estimate_page(
 ) -> int:  # fmt: skip
     """Say what the video of a page needs; returns the exit code."""
     from fragdex.rendering.estimate import estimate
+    from fragdex.seeking.show import byte_count
 
     cost = estimate(page, spec, jobs=jobs, slices=slices)
     tell_notes(cost.notes)
@@ -259,9 +260,9 @@ def estimate_page(
     say(
         f"{name}: {len(cost.frames):,} frames of {width}×{height}: about {_time(cost.seconds)} with"
         f" {many}{alone}, {_time(cost.processor_seconds)} of processor time,"
-        f" {_size(cost.memory_bytes)} of memory, a video of"
-        f" {_size(cost.film_bytes)} without its sound, {_size(cost.disk_bytes)} of disk meanwhile;"
-        f" estimated from {cost.drawn} frames\n"
+        f" {byte_count(cost.memory_bytes)} of memory, a video of"
+        f" {byte_count(cost.film_bytes)} without its sound,"
+        f" {byte_count(cost.disk_bytes)} of disk meanwhile; estimated from {cost.drawn} frames\n"
     )
     return 0
 
@@ -276,19 +277,6 @@ def _time(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h"
-
-
-def _size(count: int) -> str:
-    """Bytes, as exact as a forecast is.
-
-    >>> _size(2_500), _size(300 << 20), _size(5 << 30)
-    ('2.4 KiB', '300.0 MiB', '5.0 GiB')
-    """
-    if count < 1000 << 10:
-        return f"{count / 2**10:,.1f} KiB"
-    if count < 1000 << 20:
-        return f"{count / 2**20:,.1f} MiB"
-    return f"{count / 2**30:,.1f} GiB"
 
 
 def preview_page(port: int, name: str, page: PageSource, spec: RenderSpec, json: bool) -> int:

@@ -252,8 +252,7 @@ def _plan(
     if not plan.hits:
         raise NoSyncSample(f"{name} has no track to seek in")
     if json:
-        by_place = {(t.id, n): t for n, t in enumerate(index.tracks)}
-        tracks_by_id = {track_id: t for (track_id, _), t in by_place.items()}
+        tracks_by_id = {track.id: track for track in index.tracks}
         value = {
             "file": name,
             "time": float(time),

@@ -22,6 +22,7 @@ from fragdex.cli.inputs import (
     open_any,
     opened_media,
     saved_form,
+    source_of,
     stem,
 )
 from fragdex.cli.output import byte_progress, complain, emit, json_line, say, validate_folder
@@ -126,11 +127,9 @@ def _looked_for(
 ) -> tuple[Absence, Sequence[str]]:
     """What a file has of spans of a source."""
     from fragdex.muxing.absence import left_of
-    from fragdex.sources import open_source
 
     how = {"ignore_mtime": False, "follow": False, **opening}
-    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
-    with opened_media(name, how) as (index, source, _), open_source(file, **budget) as other:
+    with opened_media(name, how) as (index, source, _), source_of(file, opening) as other:
         if not all(track.has_samples for track in index.tracks):
             index = exact_again(index, source, how)
         with options.usage():
@@ -239,7 +238,6 @@ def _unproved(
 ) -> tuple[tuple[str, list[Any]], Sequence[str]]:
     """Which of the proved bytes of a view are others."""
     from fragdex.fragments.findings import Finding
-    from fragdex.sources import open_source
 
     differing = []
     notes = []
@@ -251,8 +249,7 @@ def _unproved(
         )
     if not proof.kept:
         notes.append("it proves no byte: no piece that the source has a digest of is whole in it")
-    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
-    with open_source(file, **budget) as source:
+    with source_of(file, opening) as source:
         for wrong in proof.wrong(source):
             text = f"{wrong.size:,} bytes are not those of the source"
             differing.append(Finding("damaged-bytes", text, offset=wrong.start))
@@ -267,10 +264,8 @@ def _has_digests(name: str) -> bool:
 def _damage(file: str, claimed: Any, opening: dict[str, Any]) -> list[Any]:
     """The damaged fragments of a file."""
     from fragdex.indexing.piece_digests import damage
-    from fragdex.sources import open_source
 
-    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
-    with byte_progress(file) as bar, open_source(file, **budget) as source:
+    with byte_progress(file) as bar, source_of(file, opening) as source:
         return list(damage(claimed, source, bar))
 
 
@@ -285,10 +280,8 @@ def _embedded(file: str, truth: Any, opening: dict[str, Any]) -> tuple[str, list
     """The sidx or mfra inside a file; one that was not believed says why among the findings."""
     import fragdex
     from fragdex.seeking.difference import differences
-    from fragdex.sources import open_source
 
-    budget = {key: opening[key] for key in ("max_bytes", "max_requests")}
-    with open_source(file, **budget) as source:
+    with source_of(file, opening) as source:
         # A local file is walked as a rule: that is cheap, and its mfra is not looked at.
         source.remote = True
         claimed = fragdex.index(source, init=opening["init"])
@@ -305,8 +298,6 @@ def _embedded(file: str, truth: Any, opening: dict[str, Any]) -> tuple[str, list
 
 def _report(file: str, label: str, differing: list[Any], json: bool) -> Iterator[str]:
     if json:
-        from dataclasses import asdict
-
         value = {"file": file, "index": label, "ok": not differing}
         yield json_line({**value, "differences": [asdict(finding) for finding in differing]})
         return
