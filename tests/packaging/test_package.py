@@ -200,7 +200,7 @@ def test_it_is_a_mapping_and_is_saved_as_a_folder(tmp_path, growing):
 def test_a_playlist_is_written_once(monkeypatch):
     package = packaged(movie(5, samples=5, fps=5), segment_duration=1)
     calls = []
-    for name in ("multivariant", "manifest", "media", "iframes"):
+    for name in ("multivariant", "manifest", "media_writer", "iframes"):
         plain = getattr(playlists, name)
         monkeypatch.setattr(
             playlists, name, lambda *args, plain=plain: (calls.append(1), plain(*args))[1]
