@@ -300,17 +300,13 @@ class TrackInfo:
         Later edits do not move it. A shift of 2^62 ticks or more is no claim but damage, and counts
         as 0.
         """
-        delay = 0
+        delay = media_time = 0
         for edit in self.edits:
             if edit.media_time >= 0:
-                if not delay:
-                    return Fraction(-edit.media_time if edit.media_time < FAR else 0)
-                shift = _ticks(delay * self.timescale, movie_timescale) - edit.media_time
-                return shift if abs(shift) < FAR else Fraction(0)
+                media_time = edit.media_time
+                break
             delay += edit.duration
-        if not delay:
-            return Fraction(0)
-        shift = _ticks(delay * self.timescale, movie_timescale)
+        shift = _ticks(delay * self.timescale, movie_timescale) - media_time
         return shift if abs(shift) < FAR else Fraction(0)
 
     def segments(self, movie_timescale: int) -> tuple[Segment, ...]:
@@ -391,26 +387,13 @@ la=lat lt=lit lv=lav mk=mkd ms=msa nl=nld no=nor pl=pol pt=por ro=ron ru=rus sk=
 sr=srp sv=swe sw=swa ta=tam te=tel th=tha tr=tur uk=ukr ur=urd vi=vie zh=zho
 """
 _LETTERS: Final = dict(pair.split("=") for pair in _CODES.split())
-_BIBLIOGRAPHIC: Final = {
-    "baq": "eu",
-    "chi": "zh",
-    "cze": "cs",
-    "dut": "nl",
-    "fre": "fr",
-    "geo": "ka",
-    "ger": "de",
-    "gre": "el",
-    "ice": "is",
-    "mac": "mk",
-    "may": "ms",
-    "per": "fa",
-    "rum": "ro",
-    "slo": "sk",
-    "alb": "sq",
-    "arm": "hy",
-    "wel": "cy",
-}
-_TAGS: Final = {letters: tag for tag, letters in _LETTERS.items()} | _BIBLIOGRAPHIC
+_BIBLIOGRAPHIC: Final = """
+baq=eu chi=zh cze=cs dut=nl fre=fr geo=ka ger=de gre=el ice=is mac=mk may=ms per=fa rum=ro slo=sk
+alb=sq arm=hy wel=cy
+"""
+_TAGS: Final = {letters: tag for tag, letters in _LETTERS.items()} | dict(
+    pair.split("=") for pair in _BIBLIOGRAPHIC.split()
+)
 
 
 def three_letters(tag: str | None) -> str | None:

@@ -148,20 +148,17 @@ def _numbers(data: bytes, *sizes: int) -> list[int]:
 
 
 def _mastering(entry: Box) -> MasteringDisplay | None:
-    for box in entry.find_all("mdcv"):
-        if len(data := body(box)) >= 24:
-            # green, blue, red in units of 0.00002 (12.1.7)
-            *places, white_x, white_y, most, least = _numbers(data, *[2] * 8, 4, 4)
-            g, b, r = places[0:2], places[2:4], places[4:6]
-            primaries = tuple(value / 50_000 for value in (*r, *g, *b))
-            white = white_x / 50_000, white_y / 50_000
-            return MasteringDisplay(primaries, white, most / 10_000, least / 10_000)
-    for box in entry.find_all("SmDm"):
-        if len(data := body(box)[4:]) >= 24:
-            *places, white_x, white_y, most, least = _numbers(data, *[2] * 8, 4, 4)
-            primaries = tuple(value / 65_536 for value in places)
-            white = white_x / 65_536, white_y / 65_536
-            return MasteringDisplay(primaries, white, most / 256, least / 16_384)
+    # mdcv: green, blue, red in units of 0.00002 (12.1.7)
+    for name, skipped, order, place, most_of, least_of in (
+        ("mdcv", 0, (4, 5, 0, 1, 2, 3), 50_000, 10_000, 10_000),
+        ("SmDm", 4, range(6), 65_536, 256, 16_384),
+    ):
+        for box in entry.find_all(name):
+            if len(data := body(box)[skipped:]) >= 24:
+                *places, most, least = _numbers(data, *[2] * 8, 4, 4)
+                primaries = tuple(places[n] / place for n in order)
+                white = places[6] / place, places[7] / place
+                return MasteringDisplay(primaries, white, most / most_of, least / least_of)
     return None
 
 
