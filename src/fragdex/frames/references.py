@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from fragdex.indexing.access import MOST_UNITS, SEI_BYTES, family_of, sei_messages
+from fragdex.indexing.access import MOST_UNITS, SEI_BYTES, family_of, leb128, sei_messages
 from fragdex.indexing.codecs import BitReader, Missing
 from fragdex.repairing import av1
 from fragdex.repairing.vp9 import superframe
@@ -170,12 +170,10 @@ def _obus(data: bytes) -> list[tuple[int, int, int]]:
         at += 2 if head & 4 else 1
         size, stop = 0, len(data)
         if head & 2:
-            for place in range(8):
-                byte = data[at]
-                at += 1
-                size |= (byte & 0x7F) << 7 * place
-                if not byte & 0x80:
-                    break
+            size, used = leb128(data[at : at + 8])
+            if not used:
+                raise Missing
+            at += used
             stop = at + size
         if head & 0x80 or stop > len(data) or len(obus) == _MOST_OBUS:
             raise Missing

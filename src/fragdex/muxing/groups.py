@@ -266,7 +266,10 @@ def joined_groupings(parts: Sequence[tuple[int, Sequence[Grouping]]]) -> tuple[G
     keys = {(one.kind, one.parameter): one.version for _, part in parts for one in part}
     joined = []
     for key, version in keys.items():
-        mine = [(count, _of(part, key)) for count, part in parts]
+        mine = [
+            (count, next((one for one in part if (one.kind, one.parameter) == key), None))
+            for count, part in parts
+        ]
         if any(one is not None and one.description["version"] != 1 for _, one in mine):
             continue
         data: dict[bytes, int] = {}
@@ -279,7 +282,3 @@ def joined_groupings(parts: Sequence[tuple[int, Sequence[Grouping]]]) -> tuple[G
         sgpd = _described(key[0], [*data])
         joined.append(Grouping(sgpd, version, key[1], np.concatenate(columns)))
     return tuple(joined)
-
-
-def _of(part: Sequence[Grouping], key: tuple[str, int]) -> Grouping | None:
-    return next((one for one in part if (one.kind, one.parameter) == key), None)
