@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(1, str(HERE.parent))
 
 import conversations  # noqa: E402
+import foreign  # noqa: E402
 import hearing  # noqa: E402
 import inputs  # noqa: E402
 import machine  # noqa: E402
@@ -353,6 +354,24 @@ def killed(work: Work) -> Row:
     return row
 
 
+def languages(work: Work) -> Row:
+    """Stretches of ten seconds of which most words are doubted, in English and in others."""
+    row = Row("languages", "stretches of ten seconds that are named as no English")
+    engine = make_engine(EngineChoice())
+    engine.open()
+    named: dict[bool, list[bool]] = {True: [], False: []}
+    for language, voice, stretches in foreign.voices(work.data):
+        heard = [words for words in engine.transcribe(stretches, None) if words]
+        doubted = [2 * sum(word.doubted for word in words) > len(words) for words in heard]
+        named[language == "en"] += doubted
+        row.facts[f"{language}, {voice}, of {len(heard)}, %"] = 100 * sum(doubted) / len(heard)
+    engine.close()
+    for english, what, limit in ((False, "other languages", 95), (True, "English", 2)):
+        rate = 100 * sum(named[english]) / len(named[english])
+        row.wants.append(Want(f"{what}: stretches named", rate, limit, english, "%"))
+    return row
+
+
 def vocabulary(work: Work) -> Row:
     """Names that are written right with a vocabulary; entries that nobody said."""
     row = Row("vocabulary", f"{len(names.NAMES)} names by {len(names.VOICES)} voices")
@@ -465,6 +484,7 @@ ROWS: dict[str, Callable[[Work], Row]] = {
     "busy": busy,
     "speakers": speakers,
     "killed": killed,
+    "languages": languages,
     "vocabulary": vocabulary,
 }
 
@@ -496,7 +516,8 @@ def markdown(results: Results) -> str:
         "is that of one core for a second of sound. Conversations are made of turns of these "
         "voices, of prompts in French (June, Armelle), Italian (Carlo, Menardi), Russian (Irina) "
         "and Spanish (of Colombia), and of flite's (rms, slt, awb, kal16): a tenth of the turns "
-        "overlap, a third are shorter than a second.",
+        "overlap, a third are shorter than a second. Languages are those of prompts, of espeak-ng "
+        "(German) and, in English with accents, of flite and espeak-ng too.",
         "",
         *wanted(results, limits=True),
         "",
