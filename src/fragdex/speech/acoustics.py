@@ -7,8 +7,6 @@ runs. Frames are 10 ms. Sounds of speech are named as in the CMU pronouncing dic
 from __future__ import annotations
 
 import struct
-from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +15,7 @@ import numpy.typing as npt
 
 from fragdex.errors import EngineUnavailable
 from fragdex.speech.cutting import FRAME, SAMPLE_RATE
-from fragdex.speech.engines import Sound
+from fragdex.speech.engines import Sound, package_folders
 
 Floats = npt.NDArray[np.float32]
 
@@ -44,12 +42,8 @@ _FRAMES_AT_ONCE: Final = 200
 
 def model_folder() -> Path | None:
     """Where the English model is; None where pocketsphinx is not installed."""
-    package = find_spec("pocketsphinx")
-    for place in (package.submodule_search_locations or ()) if package else ():
-        folder = Path(place, "model", "en-us")
-        if (folder / "en-us" / "means").is_file():
-            return folder
-    return None
+    folders = (place / "model" / "en-us" for place in package_folders("pocketsphinx"))
+    return next((one for one in folders if (one / "en-us" / "means").is_file()), None)
 
 
 class Acoustics:
@@ -115,11 +109,6 @@ class Acoustics:
                 likely = np.exp(density - best) @ self._weights[stream, :, phone]
                 total[:, phone] += np.log(likely + 1e-30) + best
         return total
-
-    @cached_property
-    def silence(self) -> int:
-        """The phone of silence."""
-        return self.phones.index(SILENCE)
 
 
 def _phones(data: bytes) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import struct
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -433,7 +432,6 @@ def _no_empty_lines(cue: CaptionCue) -> str:
 PLACES: Final = "places"
 MADE: Final = "made"
 _ROW: Final = np.dtype(("<i8", 2))
-_ROWS: Final = 1 << 12
 
 
 @record(frozen=True, slots=True)
@@ -450,20 +448,18 @@ class Pieces:
     made: Path
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        with self.places.open("rb") as file:
-            while len(rows := np.fromfile(file, _ROW, _ROWS)):
-                yield from map(tuple, rows.tolist())
+        for start, stop in np.fromfile(self.places, _ROW):
+            yield int(start), int(stop)
 
     def write(self, pieces: list[Any]) -> None:
         """Write what `with_captions` gave."""
-        with self.places.open("wb") as places, self.made.open("wb") as made_bytes:
-            for piece in pieces:
-                if isinstance(piece, bytes):
-                    made_bytes.write(piece)
-                    row = -len(piece), 0
-                else:
-                    row = piece.start, piece.stop
-                places.write(struct.pack("<qq", *row))
+        made = [piece for piece in pieces if isinstance(piece, bytes)]
+        rows = [
+            (-len(piece), 0) if isinstance(piece, bytes) else (piece.start, piece.stop)
+            for piece in pieces
+        ]
+        np.array(rows, "<i8").tofile(self.places)
+        self.made.write_bytes(b"".join(made))
 
 
 def pieces_of_copy(

@@ -172,18 +172,15 @@ def cut_near(read: ReadFrames, border: int, reach: int, quiet: float, first: int
 
 def _hard(levels: Levels, pauses: Sequence[tuple[int, int]], low: int, border: int) -> Cut:
     """The longest short pause, or else the quietest moment."""
-    short = [(stop - start, start, stop) for start, stop in pauses if stop - start >= SHORT_PAUSE]
+    # the longest one first, then the nearest
+    short = [
+        (start - stop, abs(low + (start + stop) // 2 - border), low + (start + stop) // 2)
+        for start, stop in pauses
+        if stop - start >= SHORT_PAUSE
+    ]
     if short:
-        longest = max(length for length, *_ in short)
-        places = [
-            (low + (start + stop) // 2, length)
-            for length, start, stop in short
-            if length == longest
-        ]
-        place, length = min(
-            places, key=lambda candidate: (abs(candidate[0] - border), candidate[0])
-        )
-        return Cut(place, min(length, PAUSE - 1))
+        shortness, _, place = min(short)
+        return Cut(place, min(-shortness, PAUSE - 1))
     return Cut(low + int(np.argmin(smooth(levels, 21))), 0)
 
 

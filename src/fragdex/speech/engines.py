@@ -195,6 +195,17 @@ def model_files(folder: str, *wanted: str) -> list[Path]:
     return paths
 
 
+def package_folders(package: str) -> list[Path]:
+    """Where a package lies; nowhere where it is not installed."""
+    spec = find_spec(package)
+    return [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+
+
+def floats_of(sound: Sound) -> npt.NDArray[np.float32]:
+    """Samples as models read them, from -1 to 1."""
+    return sound.astype(np.float32) / np.float32(32768)
+
+
 def required_package(name: str) -> str:
     """The version of an engine's package.
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
-from itertools import compress
+from itertools import compress, groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +21,14 @@ import numpy.typing as npt
 from fragdex.errors import EngineUnavailable
 from fragdex.speech.alignment import Aligner
 from fragdex.speech.cutting import SAMPLE_RATE, loudness
-from fragdex.speech.engines import EngineChoice, Sound, model_files, required_package
+from fragdex.speech.engines import (
+    EngineChoice,
+    Sound,
+    floats_of,
+    model_files,
+    package_folders,
+    required_package,
+)
 from fragdex.speech.words import Word
 
 _CHUNK: Final = 512
@@ -90,7 +96,7 @@ class VoiceDetector:
         """Probability of speech in each chunk."""
         count = -(-len(sound) // _CHUNK)
         floats = np.zeros(count * _CHUNK, np.float32)
-        floats[: len(sound)] = sound / np.float32(32768)
+        floats[: len(sound)] = floats_of(sound)
         self._detector.reset()
         chunks = floats.reshape(count, _CHUNK).tolist()
         return np.array([self._detector.process_samples(chunk) for chunk in chunks])
@@ -222,9 +228,8 @@ class Moonshine:
         return plausible(self._text(part), len(part) / _RATE)
 
     def _text(self, sound: Sound) -> str:
-        floats = sound.astype(np.float32) / np.float32(32768)
         # A whole number of the chunks it reads, and none of them short.
-        floats = np.pad(floats, (0, _RATE // 10))
+        floats = np.pad(floats_of(sound), (0, _RATE // 10))
         lines = self._transcriber.transcribe_without_streaming(floats, _RATE).lines
         return " ".join(line.text for line in lines)
 
@@ -272,12 +277,8 @@ def _bare(words: Iterable[Word]) -> list[str]:
 
 def built_in_model() -> Path | None:
     """The folder of the English model; None where the package is missing or carries none."""
-    package = find_spec("moonshine_voice")
-    for place in (package.submodule_search_locations or ()) if package else ():
-        folder = Path(place, "assets", _BUILT_IN)
-        if (folder / _FILES[0]).is_file():
-            return folder
-    return None
+    folders = (place / "assets" / _BUILT_IN for place in package_folders("moonshine_voice"))
+    return next((folder for folder in folders if (folder / _FILES[0]).is_file()), None)
 
 
 def plausible(text: str, seconds: float) -> list[str]:
@@ -287,10 +288,7 @@ def plausible(text: str, seconds: float) -> list[str]:
     """
     words = [word for word in text.split() if any(map(str.isalnum, word))]
     bare = [word.lower().strip(".,!?;:") for word in words]
-    run = longest = 0
-    for number, word in enumerate(bare):
-        run = run + 1 if number and word == bare[number - 1] else 1
-        longest = max(longest, run)
+    longest = max((len(list(alike)) for _, alike in groupby(bare)), default=0)
     if len(words) > max(2.0, _MOST_WORDS * seconds) or longest > _REPEATS:
         return []
     return words

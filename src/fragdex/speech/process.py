@@ -164,9 +164,9 @@ class SpeechProcess(ChildProcess):
             InvalidRequest: the engine lacks this language, or cannot use the vocabulary.
             EngineUnavailable: what the vocabulary needs is not installed.
         """
-        answer = self.do(
-            "plan", check=check, answer=self._read, work_slice_ms=work_slice_ms,
-            language=language, vocabulary=list(vocabulary),
+        answer = self._heard(
+            "plan", check, work_slice_ms=work_slice_ms, language=language,
+            vocabulary=list(vocabulary),
         )  # fmt: skip
         return TranscriptionPlan.of_json(answer)
 
@@ -178,9 +178,7 @@ class SpeechProcess(ChildProcess):
         Args:
             check: called several times a second; what it raises ends the process.
         """
-        heard = self.do(
-            "transcribe_slice", check=check, answer=self._read, plan=plan.as_json(), number=number
-        )
+        heard = self._heard("transcribe_slice", check, plan=plan.as_json(), number=number)
         return SliceTranscript.of_json(heard)
 
     def speaker_turns(
@@ -191,16 +189,14 @@ class SpeechProcess(ChildProcess):
         Raises:
             EngineUnavailable: what tells speakers apart is not installed.
         """
-        answer = self.do(
-            "speaker_turns", check=check, answer=self._read, plan=plan.as_json(), number=number
-        )
+        answer = self._heard("speaker_turns", check, plan=plan.as_json(), number=number)
         return [Turn(*turn) for turn in answer["turns"]]
 
     def matched_turns(
         self, stretches: Sequence[Sequence[Turn]], *, check: Check = lambda: None
     ) -> list[Turn]:
         """The turns of all stretches, in which a voice has one number."""
-        answer = self.do("matched_turns", check=check, answer=self._read, stretches=stretches)
+        answer = self._heard("matched_turns", check, stretches=stretches)
         return [Turn(*turn) for turn in answer["turns"]]
 
     def cuts(self, times_ms: Sequence[int], *, check: Check = lambda: None) -> tuple[int, ...]:
@@ -209,8 +205,12 @@ class SpeechProcess(ChildProcess):
         Raises:
             TrackNotFound, UndecodableMedia: as `fragdex.Frames`.
         """
-        answer = self.do("cuts", check=check, answer=self._read, times_ms=times_ms)
+        answer = self._heard("cuts", check, times_ms=times_ms)
         return tuple(answer["cuts_ms"])
+
+    def _heard(self, job: str, check: Check, **given: Any) -> dict[str, Any]:
+        """What a job on the track gives, whose bytes are read here."""
+        return self.do(job, check=check, answer=self._read, **given)
 
     def leave(self) -> None:
         """Forget the track; the model stays loaded."""

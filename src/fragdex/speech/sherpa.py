@@ -14,7 +14,13 @@ import numpy as np
 
 from fragdex.errors import EngineUnavailable
 from fragdex.speech.alignment import with_vocabulary
-from fragdex.speech.engines import EngineChoice, Sound, model_files, required_package
+from fragdex.speech.engines import (
+    EngineChoice,
+    Sound,
+    floats_of,
+    model_files,
+    required_package,
+)
 from fragdex.speech.words import Word
 
 _RATE = 16_000
@@ -94,7 +100,7 @@ class Sherpa:
             streams = []
             for sound in part:
                 stream = self._recognizer.create_stream()
-                stream.accept_waveform(_RATE, sound.astype(np.float32) / np.float32(32768))
+                stream.accept_waveform(_RATE, floats_of(sound))
                 streams.append(stream)
             self._recognizer.decode_streams(streams)
             for sound, stream in zip(part, streams, strict=True):
@@ -140,11 +146,9 @@ def words_of_tokens(
     """
     groups: list[list[int]] = []
     for place, token in enumerate(tokens):
-        begins = token[:1] in (" ", "▁") or not groups
-        if begins:
-            groups.append([place])
-        else:
-            groups[-1].append(place)
+        if token[:1] in (" ", "▁") or not groups:
+            groups.append([])
+        groups[-1].append(place)
     words = []
     for number, group in enumerate(groups):
         text = "".join(tokens[place] for place in group).replace("▁", " ").strip()

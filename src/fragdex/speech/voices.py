@@ -13,7 +13,6 @@ from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import permutations
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ import numpy.typing as npt
 
 from fragdex.errors import EngineUnavailable
 from fragdex.speech.cutting import SAMPLE_RATE
-from fragdex.speech.engines import Sound, required_package
+from fragdex.speech.engines import Sound, floats_of, package_folders, required_package
 
 Floats = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
@@ -95,7 +94,7 @@ class Voices:
         for first in range(0, max(1, len(active) - FRAMES + HOP), HOP):
             at = first * STEP
             report(at, len(sound))
-            part = sound[at : at + _WINDOW] / np.float32(32768)
+            part = floats_of(sound[at : at + _WINDOW])
             part = np.pad(part, (0, _WINDOW - len(part)))
             (found,) = self._segmentation.run(None, {"waveforms": part[None, None]})
             here = found[0] > 0.5
@@ -162,9 +161,8 @@ def _session(model: _Model) -> Any:
 
 def _bytes_of(model: _Model) -> bytes | None:
     """A model out of the library that carries it; None where none does."""
-    package = find_spec("moonshine_voice")
-    folders = (package.submodule_search_locations or ()) if package else ()
-    for path in (path for folder in folders for path in sorted(Path(folder).iterdir())):
+    folders = package_folders("moonshine_voice")
+    for path in (path for folder in folders for path in sorted(folder.iterdir())):
         if path.suffix not in _LIBRARIES or path.stat().st_size < model.size:
             continue
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

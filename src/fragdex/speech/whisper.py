@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from fragdex.errors import EngineUnavailable
-from fragdex.speech.engines import EngineChoice, Sound, required_package
+from fragdex.speech.engines import EngineChoice, Sound, floats_of, required_package
 from fragdex.speech.vocabulary import agreed
 from fragdex.speech.words import Word
 
@@ -78,7 +78,7 @@ class FasterWhisper:
         """The language that most of it is in, by the model."""
         if not self._model.model.is_multilingual:
             return "en"
-        sound = np.concatenate([_floats(sound) for sound in sounds]) if sounds else np.zeros(0)
+        sound = np.concatenate([floats_of(sound) for sound in sounds]) if sounds else np.zeros(0)
         if not sound.any():
             return None
         language, _, _ = self._model.detect_language(
@@ -109,7 +109,7 @@ class FasterWhisper:
         words = []
         for sound in utterances:
             segments, _ = self._model.transcribe(
-                _floats(sound), language=language, word_timestamps=True, vad_filter=True,
+                floats_of(sound), language=language, word_timestamps=True, vad_filter=True,
                 condition_on_previous_text=False, temperature=0.0, hotwords=hints,
             )  # fmt: skip
             words.append(_words(segments, 0.0, len(sound) / _RATE))
@@ -126,7 +126,7 @@ class FasterWhisper:
             clips.append({"start": at / _RATE, "end": (at + len(sound)) / _RATE})
             at += len(sound)
         segments, _ = BatchedInferencePipeline(self._model).transcribe(
-            np.concatenate([_floats(sound) for sound in utterances]), language=language,
+            np.concatenate([floats_of(sound) for sound in utterances]), language=language,
             word_timestamps=True, vad_filter=False, clip_timestamps=clips,
             batch_size=self._choice.batch_size, temperature=0.0, hotwords=hints,
         )  # fmt: skip
@@ -143,18 +143,16 @@ class FasterWhisper:
         self._model = None
 
 
-def _floats(sound: Sound) -> Any:
-    return sound.astype(np.float32) / np.float32(32768)
-
-
 def _words(segments: Iterable[Any], start: float, end: float) -> list[Word]:
     """Words of segments; times are numpy's scalars, and may lie outside of what was given."""
     words = []
     for segment in segments:
         for word in segment.words or ():
             text = word.word.strip()
-            first = round((min(max(float(word.start), start), end) - start) * 1000)
-            last = round((min(max(float(word.end), start), end) - start) * 1000)
+            first, last = (
+                round((min(max(float(at), start), end) - start) * 1000)
+                for at in (word.start, word.end)
+            )
             if text:
                 words.append(Word(text, first, max(first, last), round(float(word.probability), 3)))
     return words

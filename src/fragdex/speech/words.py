@@ -98,14 +98,9 @@ class SliceTranscript:
     @classmethod
     def of_json(cls, plain: Mapping[str, Any]) -> SliceTranscript:
         """The same again."""
-        words: Sequence[Any] = plain["words"]
-        return cls(
-            plain["number"],
-            tuple(Word(*word) for word in words),
-            tuple(SpanNote(*span) for span in plain["missing"]),
-            plain["utterances"],
-            plain["bytes_read"],
-        )
+        words = tuple(Word(*word) for word in plain["words"])
+        missing = tuple(SpanNote(*span) for span in plain["missing"])
+        return cls(**{**plain, "words": words, "missing": missing})
 
 
 @record(frozen=True, slots=True)

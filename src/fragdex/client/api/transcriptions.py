@@ -145,7 +145,7 @@ class FileTranscription(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     isobmff_track: HeardTrack
     language: str | None
-    """As requested, else what the engine says; null if unknown."""
+    """As requested, else what the engine says of most of the speech; null if unknown."""
     problem: Problem | None
     """Why it failed."""
     started_at: datetime | None
@@ -178,6 +178,7 @@ class TranscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None
     """Of the engine; null until a worker has opened it."""
     problem: Problem | None
+    """Why it failed."""
     seconds: Mapping[str, float]
     """Wait (for a worker) and whole; plan and slices as they passed; hear: what all slices cost
     together.

@@ -65,15 +65,9 @@ VocabularyField = Annotated[
 ]
 
 
-class TrackChoice(RequestBody):
-    """Which track is heard, and how."""
+class _Hearing(RequestBody):
+    """How a track is heard."""
 
-    track_id: TrackIdField | None = Field(
-        None,
-        validation_alias=AliasChoices("track_id", "trackId"),
-        description="track_ID, as number or text; default: the first audio track. `trackId` is "
-        "tolerated",
-    )
     language: LanguageField | None = Field(
         None,
         description="ISO 639-1, or a BCP 47 tag with it; default: what the engine says",
@@ -82,6 +76,17 @@ class TrackChoice(RequestBody):
     engine: SpeechEngine | None = Field(None, description="default: the setting `speech_engine`")
     speakers: SpeakersField = False
     vocabulary: VocabularyField = Field(default_factory=list)
+
+
+class TrackChoice(_Hearing):
+    """Which track is heard, and how."""
+
+    track_id: TrackIdField | None = Field(
+        None,
+        validation_alias=AliasChoices("track_id", "trackId"),
+        description="track_ID, as number or text; default: the first audio track. `trackId` is "
+        "tolerated",
+    )
     _track_member: str = PrivateAttr("track_id")
 
     @model_validator(mode="wrap")
@@ -98,7 +103,7 @@ class TrackChoice(RequestBody):
         return self._track_member
 
 
-class NewTranscription(RequestBody):
+class NewTranscription(_Hearing):
     """A transcription to be made."""
 
     file_id: Annotated[str, Field(min_length=1, max_length=36), NO_NUL] = Field(
@@ -107,14 +112,6 @@ class NewTranscription(RequestBody):
     track_id: TrackIdField | None = Field(
         None, description="track_ID, as number or text; default: the first audio track"
     )
-    language: LanguageField | None = Field(
-        None,
-        description="ISO 639-1, or a BCP 47 tag with it; default: what the engine says",
-        examples=["en"],
-    )
-    engine: SpeechEngine | None = Field(None, description="default: the setting `speech_engine`")
-    speakers: SpeakersField = False
-    vocabulary: VocabularyField = Field(default_factory=list)
     work_slice_ms: Annotated[int, Field(ge=LEAST_SLICE_MS, le=MOST_SLICE_MS), JSON_NUMBER] = (
         DEFAULT_SLICE_MS
     )
@@ -161,25 +158,35 @@ class Copy(ApiModel):
     problem: Problem | None
 
 
-class TranscriptionRecord(ApiModel):
-    """What is, or was, heard in a track."""
+class FileTranscription(ApiModel):
+    """The transcription of a file: the newest complete one, else the running, else the failed."""
 
     id: str
-    file_id: str
     track_id: int
     status: TranscriptionStatus
     engine: str
-    engine_version: str | None = Field(description="null until a worker has opened it")
-    model: str | None = Field(description="of the engine; null until a worker has opened it")
     language: str | None = Field(
         description="as requested, else what the engine says of most of the speech; null if unknown"
     )
+    work_slice_ms: int
+    isobmff_track: HeardTrack
+    problem: Problem | None = Field(description="why it failed")
+    created_at: str
+    started_at: str | None
+    completed_at: str | None
+    failed_at: str | None
+
+
+class TranscriptionRecord(FileTranscription):
+    """What is, or was, heard in a track."""
+
+    file_id: str
+    engine_version: str | None = Field(description="null until a worker has opened it")
+    model: str | None = Field(description="of the engine; null until a worker has opened it")
     languages: list[str] = Field(
         description="all that the engine finds, in the order in which they are first spoken; empty "
         "if unknown"
     )
-    work_slice_ms: int
-    isobmff_track: HeardTrack
     slices: int | None = Field(description="null until the track is parted")
     slices_done: int
     words: int | None = Field(description="null until it is complete")
@@ -192,12 +199,7 @@ class TranscriptionRecord(ApiModel):
         description="wait (for a worker) and whole; plan and slices as they passed; hear: what all "
         "slices cost together"
     )
-    problem: Problem | None
     copy_with_captions: Copy | None = Field(description="null until one is requested")
-    created_at: str
-    started_at: str | None
-    completed_at: str | None
-    failed_at: str | None
 
 
 class TranscriptionList(Listed):
@@ -212,25 +214,6 @@ class BegunTranscription(ApiModel):
     id: str
     file_id: str
     track_id: int
-
-
-class FileTranscription(ApiModel):
-    """The transcription of a file: the newest complete one, else the running, else the failed."""
-
-    id: str
-    track_id: int
-    status: TranscriptionStatus
-    engine: str
-    language: str | None = Field(
-        description="as requested, else what the engine says; null if unknown"
-    )
-    work_slice_ms: int
-    isobmff_track: HeardTrack
-    problem: Problem | None = Field(description="why it failed")
-    created_at: str
-    started_at: str | None
-    completed_at: str | None
-    failed_at: str | None
 
 
 class Segment(ApiModel):
@@ -272,20 +255,12 @@ class MissingSpan(ApiModel):
     reason: str
 
 
-class DoubtedSpan(ApiModel):
+class DoubtedSpan(MissingSpan):
     """A span whose words the sound does not bear out, in seconds."""
 
-    start: float
-    end: float
-    reason: str
 
-
-class UnattributedSpan(ApiModel):
+class UnattributedSpan(MissingSpan):
     """A span whose words have no speaker, in seconds."""
-
-    start: float
-    end: float
-    reason: str
 
 
 class LanguageSpan(ApiModel):

@@ -26,7 +26,7 @@ from fragdex.service.jobs.work import not_ready
 from fragdex.service.outbox import emit
 from fragdex.service.records import deletion
 from fragdex.service.records.blobs import StoredBytes
-from fragdex.service.records.identifiers import instant, new_id, rfc3339
+from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import (
     isobmff_files,
     transcription_slices,
@@ -38,7 +38,6 @@ from fragdex.service.transcriptions.model import (
     DEFAULT_SLICE_MS,
     BegunTranscription,
     FileTranscription,
-    HeardTrack,
     NewTranscription,
     TrackChoice,
     TranscriptionRecord,
@@ -51,6 +50,7 @@ from fragdex.service.transcriptions.records import (
     choice_of,
     end_ms,
     event_data,
+    records_of,
     speakers_of,
     transcribed_slices,
     transcript_of,
@@ -203,23 +203,11 @@ def transcription_for(context: ServiceContext, tenant_id: str, file_id: str) -> 
     best = sa.case((complete, 0), (OPEN, 1), else_=2)
     query = sa.select(transcriptions).where(mine).order_by(best, _ROW.id.desc())
     with context.database.read() as connection:
-        row = connection.execute(query.limit(1)).one_or_none()
-    if row is None:
+        rows = connection.execute(query.limit(1)).all()
+        records = records_of(connection, rows)
+    if not records:
         raise RecordNotFound("the file has no transcription")
-    return FileTranscription(
-        id=row.id,
-        track_id=row.track_id,
-        status=TranscriptionStatus(row.status),
-        engine=row.engine,
-        language=row.language or row.wanted_language,
-        work_slice_ms=row.work_slice_ms,
-        isobmff_track=HeardTrack(duration_ms=row.duration_ms),
-        problem=Problem.of(row.problem),
-        created_at=rfc3339(row.created_at),
-        started_at=rfc3339(row.started_at),
-        completed_at=rfc3339(row.completed_at),
-        failed_at=rfc3339(row.failed_at),
-    )
+    return FileTranscription(**records[0].model_dump(include=set(FileTranscription.model_fields)))
 
 
 def look(context: ServiceContext, tenant_id: str, ids: Sequence[str]) -> dict[str, Event]:

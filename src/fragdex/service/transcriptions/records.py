@@ -145,7 +145,7 @@ def turns_of(speakers: Row[Any] | None) -> list[Turn]:
     return [Turn(*turn) for turn in (speakers.turns if speakers else None) or ()]
 
 
-def _records_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[TranscriptionRecord]:
+def records_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[TranscriptionRecord]:
     """The records of rows, in their order."""
     done = (
         sa.select(
@@ -226,7 +226,7 @@ def _copy(row: Row[Any]) -> Copy | None:
     )
 
 
-TRANSCRIPTIONS = Repository(transcriptions, "transcription", _records_of, TranscriptionList)
+TRANSCRIPTIONS = Repository(transcriptions, "transcription", records_of, TranscriptionList)
 
 
 # Where the sound of a file is: which bytes of the store hold a track, and by which index.

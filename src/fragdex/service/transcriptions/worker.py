@@ -216,11 +216,17 @@ def _run(context: ServiceContext, job: Job) -> None:
         context.part(Engines).rest(row.id)
 
 
+def _wanted(connection: Connection, transcription_id: str) -> Row[Any] | None:
+    """A transcription, where work on it is wanted."""
+    wanted = sa.select(transcriptions).where(_ROW.id == transcription_id, OPEN)
+    return connection.execute(wanted).one_or_none()
+
+
 def _begin(context: ServiceContext, transcription_id: str) -> Row[Any] | None:
     """The transcription to be made; None where it is over or deleted."""
     mine = _ROW.id == transcription_id
     with context.database.write() as connection:
-        row = connection.execute(sa.select(transcriptions).where(mine, OPEN)).one_or_none()
+        row = _wanted(connection, transcription_id)
         if row is None:
             return None
         values: dict[str, Any] = {"status": TranscriptionStatus.TRANSCRIBING}
@@ -297,9 +303,7 @@ def _tell_speakers(
 def _run_stretch(context: ServiceContext, job: Job) -> list[list[int]]:
     """Who speaks when in a stretch; nobody where its sound breaks what tells voices apart."""
     with context.database.read() as connection:
-        row = connection.execute(
-            sa.select(transcriptions).where(_ROW.id == job.record_id, OPEN)
-        ).one_or_none()
+        row = _wanted(connection, job.record_id)
     if row is None:
         return []
     plan = TranscriptionPlan.of_json(row.plan)
@@ -389,10 +393,9 @@ def _begin_slice(
     context: ServiceContext, transcription_id: str, mine: sa.ColumnElement[bool]
 ) -> Row[Any] | None:
     """The row of the transcription; None where nothing is to be done."""
-    wanted = sa.select(transcriptions).where(_ROW.id == transcription_id, OPEN)
     waits = mine & _SLICE.completed_at.is_(None)
     with context.database.write() as connection:
-        row = connection.execute(wanted).one_or_none()
+        row = _wanted(connection, transcription_id)
         if row is None:
             return None
         again = transcription_slices.update().where(waits).values(attempts=_SLICE.attempts + 1)
