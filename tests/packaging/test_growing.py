@@ -232,7 +232,7 @@ def test_a_recording_of_any_length_is_kept(tmp_path, tracks):
 
 
 def cost_of_an_append(path, whole, sizes):
-    """Calls, bytes that are read and samples at hand when a fragment comes, with its lists.
+    """Calls, bytes that are read and samples at hand when a fragment comes, with all lists.
 
     Args:
         sizes: of the file when it is opened, and then.
@@ -255,6 +255,7 @@ def cost_of_an_append(path, whole, sizes):
         sys.setprofile(count)
         try:
             package = title.grow([source], None)
+            package["manifest.mpd"].read()
             for one in package.title.renditions:
                 package.reloaded(f"{one.name}.m3u8")
                 package.reloaded(f"{one.name}.m3u8", skip=True)

@@ -227,14 +227,14 @@ def manifest(
         _add(mpd, "UTCTiming", {"schemeIdUri": scheme, "value": place})
     ET.indent(mpd)
     text: bytes = ET.tostring(mpd, encoding="utf-8", xml_declaration=True)
-    for period in periods:
-        for one in period.sets:
-            for representation in one.representations:
-                segments = representation.segments
-                if segments is not None and segments.before is not None:
-                    before = segments.before
-                    comment = f"<!--{_place_of(before)}-->".encode()
-                    text = text.replace(comment, before.text.encode())
+    known = {
+        _place_of(segments.before): segments.before.text
+        for period in periods
+        for one in period.sets
+        for segments in (representation.segments for representation in one.representations)
+        if segments is not None and segments.before is not None
+    }
+    text = _PLACES.sub(lambda found: known[found[1].decode()].encode(), text)
     if written:
         text = text.replace(f"<!--{_WRITTEN}-->".encode(), written.encode(), 1)
     return text + b"\n"
@@ -255,6 +255,9 @@ def _period(mpd: ET.Element, period: Period) -> None:
 def _place_of(before: Timeline) -> str:
     """A comment that stands where the text of a timeline goes."""
     return f"runs {id(before)}"
+
+
+_PLACES = re.compile(rb"<!--(runs \d+)-->")
 
 
 def _adaptation_set(period: ET.Element, one: AdaptationSet) -> None:

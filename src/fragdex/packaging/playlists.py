@@ -269,10 +269,12 @@ def _listed(one: Rendition, grows: bool) -> Segments:
         return Segments("SegmentBase", about, {"range": mpd.span(init)})
     about["initialization"] = "$RepresentationID$/init.mp4"
     about["media"] = "$RepresentationID$/$Time$.m4s"
-    stretch, before = one, None
+    stretch, before, first = one, None, 0
     if isinstance(one, Continued):
-        stretch, before = one.stretch, one.kept.timeline
-    first = 0 if before is None else 1  # the last one that is kept is the first one of the stretch
+        # the last one that is kept is the first one of the stretch
+        stretch, before, first = one.stretch, one.kept.timeline, 1
+    elif not one.later:
+        before, first = one.timeline, one.count
     times, lasts = stretch.times[first:].tolist(), stretch.ticks[first:].tolist()
     if grows:
         about |= {

@@ -21,6 +21,7 @@ from fragdex.muxing.segments import STYP, Segments
 from fragdex.muxing.view import View
 from fragdex.packaging.date_ranges import DateRange
 from fragdex.packaging.m3u8 import highest_rate, spoken
+from fragdex.packaging.mpd import Timeline
 from fragdex.record import record
 from fragdex.seeking.model import Track
 from fragdex.seeking.origin import FileInfo
@@ -198,6 +199,11 @@ class Rendition:
     def ticks(self) -> Int64:
         """int64 ticks of each segment in manifests: the first one from its own time on."""
         return self.made.duration - self.gaps
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Its segments, for manifests."""
+        return Timeline().then(self.times.tolist(), self.ticks.tolist())
 
     @property
     def picture_sizes(self) -> Int64:
