@@ -83,137 +83,99 @@ def _nothing() -> int:
     return 0
 
 
+def _of(module: str, **lines: str) -> dict[str, Command]:
+    """Commands by their words, which are the names of functions of a module, too."""
+    return {word: Command(f"fragdex.cli.{module}", word, line) for word, line in lines.items()}
+
+
+def _admin(name: str, line: str) -> Command:
+    return Command("fragdex.cli.admin", name, line)
+
+
 COMMANDS: dict[str, Command] = {
-    "index": Command("fragdex.cli.index", "index", "Write the index of files, in any form."),
-    "seek": Command("fragdex.cli.seek", "seek", "Find the bytes for a moment."),
-    "plan": Command("fragdex.cli.seek", "plan", "Show what a seek would read, and why."),
-    "info": Command("fragdex.cli.info", "info", "Show tracks, codecs, times and findings."),
-    "dump": Command("fragdex.cli.info", "dump", "Print the tree of boxes."),
-    "md5": Command("fragdex.cli.verify", "md5", "Print or check md5 digests, as md5sum does."),
-    "verify": Command("fragdex.cli.verify", "verify", "Check an index against its file."),
-    "manifest": Command(
-        "fragdex.cli.manifest", "manifest", "Make a C2PA manifest that proves the bytes of a file."
+    **_of("index", index="Write the index of files, in any form."),
+    **_of(
+        "seek",
+        seek="Find the bytes for a moment.",
+        plan="Show what a seek would read, and why.",
     ),
-    "plot": Command(
-        "fragdex.cli.plot", "plot", "Plot fragments, bit rate, key frames and interleaving."
+    **_of(
+        "info",
+        info="Show tracks, codecs, times and findings.",
+        dump="Print the tree of boxes.",
     ),
-    "extract": Command(
-        "fragdex.cli.view", "extract", "Cut out a playable clip without re-encoding."
+    **_of(
+        "verify",
+        md5="Print or check md5 digests, as md5sum does.",
+        verify="Check an index against its file.",
     ),
-    "remove": Command(
-        "fragdex.cli.remove", "remove", "Take spans out of a file: no sample of them is left."
+    **_of("manifest", manifest="Make a C2PA manifest that proves the bytes of a file."),
+    **_of("plot", plot="Plot fragments, bit rate, key frames and interleaving."),
+    **_of("view", extract="Cut out a playable clip without re-encoding."),
+    **_of("remove", remove="Take spans out of a file: no sample of them is left."),
+    **_of("serve", origin="Serve a folder or bucket of MP4s as HLS, DASH and clips."),
+    **_of("agents", mcp="Let agents look at videos and listen to them."),
+    **_of(
+        "view",
+        view="Write a file in fragments, as a clip, or with its moov first.",
+        package="Write HLS and DASH of one or several files.",
     ),
-    "origin": Command(
-        "fragdex.cli.serve", "origin", "Serve a folder or bucket of MP4s as HLS, DASH and clips."
+    **_of("repair", repair="Repair a file whose index is lost or wrong."),
+    **_of(
+        "pictures_and_sound",
+        thumbnail="Make a picture at a time.",
+        storyboard="Make sheets of small pictures for a player's timeline.",
+        peaks="Write the waveform of a track, as players draw it.",
+        loudness="Measure how loud a track is (EBU R 128).",
     ),
-    "mcp": Command("fragdex.cli.agents", "mcp", "Let agents look at videos and listen to them."),
-    "view": Command(
-        "fragdex.cli.view", "view", "Write a file in fragments, as a clip, or with its moov first."
-    ),
-    "package": Command(
-        "fragdex.cli.view", "package", "Write HLS and DASH of one or several files."
-    ),
-    "repair": Command(
-        "fragdex.cli.repair", "repair", "Repair a file whose index is lost or wrong."
-    ),
-    "thumbnail": Command(
-        "fragdex.cli.pictures_and_sound", "thumbnail", "Make a picture at a time."
-    ),
-    "storyboard": Command(
-        "fragdex.cli.pictures_and_sound",
-        "storyboard",
-        "Make sheets of small pictures for a player's timeline.",
-    ),
-    "peaks": Command(
-        "fragdex.cli.pictures_and_sound",
-        "peaks",
-        "Write the waveform of a track, as players draw it.",
-    ),
-    "loudness": Command(
-        "fragdex.cli.pictures_and_sound", "loudness", "Measure how loud a track is (EBU R 128)."
-    ),
-    "render": Command(
-        "fragdex.cli.render", "render", "Render a web page to a video or a picture, frame by frame."
-    ),
-    "compare": Command(
-        "fragdex.cli.verify", "compare", "Find the frames and samples in which two files differ."
-    ),
-    "transcribe": Command(
-        "fragdex.cli.transcribe", "transcribe", "Turn speech into words with times, and captions."
-    ),
-    "push": Command("fragdex.cli.remote", "push", "Send files to a service."),
-    "status": Command(
-        "fragdex.cli.remote", "status", "Show what a service has, and the progress of its work."
-    ),
-    "pull": Command(
-        "fragdex.cli.remote", "pull", "Download files, videos and captions from a service."
+    **_of("render", render="Render a web page to a video or a picture, frame by frame."),
+    **_of("verify", compare="Find the frames and samples in which two files differ."),
+    **_of("transcribe", transcribe="Turn speech into words with times, and captions."),
+    **_of(
+        "remote",
+        push="Send files to a service.",
+        status="Show what a service has, and the progress of its work.",
+        pull="Download files, videos and captions from a service.",
     ),
 }
 """Each command; a module is imported when its command is called, since some are large."""
 
 SERVICE_COMMANDS: dict[str, Command] = {
-    "serve": Command("fragdex.cli.serve", "serve", "Serve media over HTTP, in one process."),
-    "worker": Command("fragdex.cli.serve", "worker", "Run the service's jobs in another process."),
-    "config": Command(
-        "fragdex.cli.serve", "config", "Show the service's settings, and where each comes from."
+    **_of(
+        "serve",
+        serve="Serve media over HTTP, in one process.",
+        worker="Run the service's jobs in another process.",
+        config="Show the service's settings, and where each comes from.",
     ),
-    "doctor": Command(
-        "fragdex.cli.doctor",
-        "doctor",
-        "Check which parts work on this machine, and how to get the others.",
-    ),
+    **_of("doctor", doctor="Check which parts work on this machine, and how to get the others."),
 }
 SERVICE_GROUPS: dict[str, tuple[str, dict[str, Command]]] = {
     "key": (
         "Create, list, rotate and revoke API keys.",
         {
-            "create": Command(
-                "fragdex.cli.admin", "create_key", "Create a key; it is printed once."
-            ),
-            "list": Command("fragdex.cli.admin", "list_keys", "List keys, without their secrets."),
-            "rotate": Command(
-                "fragdex.cli.admin",
-                "rotate_key",
-                "Replace the secret of a key; it is printed once.",
-            ),
-            "revoke": Command("fragdex.cli.admin", "revoke_key", "Revoke a key."),
+            "create": _admin("create_key", "Create a key; it is printed once."),
+            "list": _admin("list_keys", "List keys, without their secrets."),
+            "rotate": _admin("rotate_key", "Replace the secret of a key; it is printed once."),
+            "revoke": _admin("revoke_key", "Revoke a key."),
         },
     ),
     "webhook": (
         "Receive webhooks, to try them.",
-        {
-            "listen": Command(
-                "fragdex.cli.remote",
-                "listen",
-                "Show deliveries as they arrive, and check their signatures.",
-            )
-        },
+        _of("remote", listen="Show deliveries as they arrive, and check their signatures."),
     ),
     "tenant": (
         "List tenants, set their limits, delete one.",
         {
-            "list": Command(
-                "fragdex.cli.admin", "list_tenants", "List the tenants, and what they store."
-            ),
-            "limits": Command(
-                "fragdex.cli.admin", "tenant_limits", "Show and set the limits of a tenant."
-            ),
-            "delete": Command(
-                "fragdex.cli.admin", "delete_tenant", "Delete a tenant and all its data."
-            ),
+            "list": _admin("list_tenants", "List the tenants, and what they store."),
+            "limits": _admin("tenant_limits", "Show and set the limits of a tenant."),
+            "delete": _admin("delete_tenant", "Delete a tenant and all its data."),
         },
     ),
     "db": (
         "Migrate the database, check the store against it.",
         {
-            "upgrade": Command(
-                "fragdex.cli.admin", "upgrade_database", "Migrate the database to this version."
-            ),
-            "check": Command(
-                "fragdex.cli.admin",
-                "check_store",
-                "Check that the store has what the database names.",
-            ),
+            "upgrade": _admin("upgrade_database", "Migrate the database to this version."),
+            "check": _admin("check_store", "Check that the store has what the database names."),
         },
     ),
 }

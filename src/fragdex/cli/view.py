@@ -350,6 +350,8 @@ def extract(
       fragdex extract movie.mp4 60 90 --smart -o clip.mp4
       fragdex extract 'episodes/*.mp4' 0 1:30 -o openings/ --jobs 4
     """
+    from fragdex.muxing.copies import ClipRequest
+
     named = {"--start": (first_time, "0"), "--stop": (last_time, "end")}
     given, times = options.split_times(files, [start, stop], named)
     first, last = map(options.parse_time, times)
@@ -363,18 +365,9 @@ def extract(
     _check_proof(proof, names)
     targets = places(names, output, lambda name: ".mp4", "clips")
     work = InputWork("extract")
-    cutting = partial(
-        _extract,
-        targets=targets,
-        start=first,
-        stop=last,
-        tracks=tracks,
-        keep_times=keep_times,
-        fragmented=fragmented,
-        smart=smart,
-        proof=proof,
-        opening=opening,
-    )
+    cut = ClipRequest(first, last, tracks, fragmented, keep_times, smart=smart)
+    asked = [float(first), None if math.isinf(last) else float(last)]
+    cutting = partial(_extract, targets=targets, cut=cut, asked=asked, proof=proof, opening=opening)
     for name, result in work.each(cutting, names, 1 if output == "-" else jobs):
         text = json_line({"file": name, **result}) if json else _clip_line(name, result)
         # The clip itself may be on stdout: then words go to stderr.
@@ -385,24 +378,17 @@ def extract(
 def _extract(
     name: str,
     targets: dict[str, str],
-    start: Fraction | float,
-    stop: Fraction | float,
-    tracks: list[int] | None,
-    keep_times: bool,
-    fragmented: bool,
-    smart: bool,
+    cut: ClipRequest,
+    asked: list[float | None],
     proof: str | None,
     opening: dict[str, Any],
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    from fragdex.muxing.copies import ClipRequest
-
-    cut = ClipRequest(start, stop, tracks, fragmented, keep_times, smart=smart)
     with cut_of(name, cut, targets[name], opening) as (index, view, clip):
         proved = {} if proof is None else _proved(view, index, proof)
     return {
         "clip": targets[name],
         **proved,
-        "asked": [float(start), None if math.isinf(stop) else float(stop)],
+        "asked": asked,
         "start": float(clip.start),
         "stop": float(clip.stop),
         "tracks": list(clip.tracks),
