@@ -332,8 +332,17 @@ def arguments(path: str, operation: dict[str, Any]) -> list[Argument]:
     return given
 
 
-def function(method: str, path: str, operation: dict[str, Any]) -> str:
-    """An operation as a function."""
+Told = tuple[tuple[str, str], ...]
+"""Arguments of an operation, and what is said of them."""
+
+
+def function(method: str, path: str, operation: dict[str, Any], described: dict[Told, str]) -> str:
+    """An operation as a function.
+
+    Args:
+        described: operations of the file by their arguments; those of another one are not said
+            again.
+    """
     given = arguments(path, operation)
     result, binary = result_of(operation)
     positional, named = [], []
@@ -348,12 +357,16 @@ def function(method: str, path: str, operation: dict[str, Any]) -> str:
     kind = f"{result} | bytes" if binary and result != "bytes" else result
     lines = [f"def {operation['operationId']}({takes}) -> Request[{kind}]:"]
     about = sentence(operation.get("description") or operation["summary"])
-    told = [
+    told = tuple(
         (snake(n), " ".join(d.split()))
         for n, _, where, _, d in given
         if d and (where != "path" or n == SUFFIX)
-    ]
-    if told:
+    )
+    first = described.setdefault(told, operation["operationId"])
+    if len(told) > 1 and first != operation["operationId"]:
+        args = f"Args: as of `{first}`."
+        lines += ["    " + quoted(about, 4)[:-3].rstrip(), "", f"    {args}", '    """']
+    elif told:
         lines += ["    " + quoted(about, 4)[:-3].rstrip(), "", "    Args:"]
         for name, text in told:
             lines += textwrap.wrap(
@@ -431,7 +444,8 @@ def module(file: str) -> str:
         key=lambda one: tags.index(one[2]["tags"][0]),
     )
     structs = STRUCTS.get(file, [])
-    text = "\n\n\n".join([*map(struct, structs), *(function(*one) for one in within)])
+    described: dict[Told, str] = {}
+    text = "\n\n\n".join([*map(struct, structs), *(function(*one, described) for one in within)])
     names = sorted([*structs, *(operation["operationId"] for _, _, operation in within)])
     title = f"Operations on {', '.join(tags)}" if tags else "Records that several families use"
     listed = textwrap.fill(

@@ -296,9 +296,7 @@ def get_file_upload(id: str) -> Request[AnyFile]:
 def upload_file(id: str, content: bytes, *, content_range: str | None = None) -> Request[AnyFile]:
     """Send bytes of a file, whole or in chunks; 202 while some are missing.
 
-    Args:
-        content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
-        content: the bytes.
+    Args: as of `upload_file_track`.
     """
 
 

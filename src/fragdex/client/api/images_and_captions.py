@@ -170,10 +170,7 @@ def list_caption_files(
 ) -> Request[CaptionList]:
     """Caption files, newest first.
 
-    Args:
-        limit: records on a page.
-        cursor: `next_cursor` of the page before.
-        status: only those.
+    Args: as of `list_image_files`.
     """
 
 
@@ -242,7 +239,5 @@ def upload_caption_file(
 ) -> Request[CaptionRecord]:
     """Send bytes of a caption file, whole or in chunks; 202 while some are missing.
 
-    Args:
-        content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
-        content: the bytes.
+    Args: as of `upload_image_file`.
     """

@@ -243,10 +243,7 @@ def list_unprocessed_files(
 ) -> Request[UnprocessedFileList]:
     """Unprocessed files, newest first.
 
-    Args:
-        limit: records on a page.
-        cursor: `next_cursor` of the page before.
-        status: only those.
+    Args: as of `list_processes`.
     """
 
 
@@ -338,10 +335,7 @@ def list_isobmff_files(
 ) -> Request[FileList]:
     """ISOBMFF files, newest first.
 
-    Args:
-        limit: records on a page.
-        cursor: `next_cursor` of the page before.
-        status: only those.
+    Args: as of `list_processes`.
     """
 
 
@@ -477,9 +471,7 @@ def upload_isobmff_track(
 ) -> Request[TrackRecord]:
     """Send bytes of a track, whole or in chunks; 202 while some are missing.
 
-    Args:
-        content_range: `bytes START-END/TOTAL`, END inclusive; without it the body is whole.
-        content: the bytes.
+    Args: as of `upload_unprocessed_file`.
     """
 
 
@@ -514,10 +506,7 @@ def list_file_repairs(
 ) -> Request[RepairList]:
     """Repairs of a file, newest first.
 
-    Args:
-        limit: records on a page.
-        cursor: `next_cursor` of the page before.
-        status: only those.
+    Args: as of `list_processes`.
     """
 
 
@@ -530,10 +519,7 @@ def list_repairs(
 ) -> Request[RepairList]:
     """Repairs, newest first.
 
-    Args:
-        limit: records on a page.
-        cursor: `next_cursor` of the page before.
-        status: only those.
+    Args: as of `list_processes`.
     """
 
 

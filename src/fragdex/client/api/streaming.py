@@ -213,11 +213,7 @@ def get_file_storyboard_sheet(
 ) -> Request[bytes]:
     """A sheet of the storyboard.
 
-    Args:
-        every_ms: from picture to picture.
-        w: pixels of a picture, across.
-        columns: pictures on a sheet.
-        rows: pictures on a sheet.
+    Args: as of `get_file_storyboard`.
     """
 
 
@@ -253,11 +249,7 @@ def get_isobmff_file_clip(
     """An MP4 of the span from `start_ms` to `end_ms`; if `exact` is false, fragments from the sync
     sample at or before it on.
 
-    Args:
-        end_ms: exclusive.
-        tracks: track ids as `fragmented.mp4` has them, with commas between; without: all.
-        exact: true: at exactly the requested time; false: at a sync sample near it, which costs
-            less.
+    Args: as of `get_file_clip`.
     """
 
 
@@ -300,10 +292,7 @@ def get_isobmff_file_hls_playlist(
 ) -> Request[bytes]:
     """HLS: `master.m3u8` and the playlists that it refers to.
 
-    Args:
-        _hls_msn: number that the playlist waits for.
-        _hls_part: part of that segment, from 0.
-        _hls_skip: without segments that the player has.
+    Args: as of `get_file_hls_playlist`.
     """
 
 
@@ -330,9 +319,7 @@ def get_isobmff_file_peaks(
 ) -> Request[Waveform | bytes]:
     """The waveform of the sound, in audiowaveform's forms.
 
-    Args:
-        samples_per_pixel: samples of a pixel.
-        bits: 8 or 16.
+    Args: as of `get_file_peaks`.
     """
 
 
@@ -348,11 +335,7 @@ def get_isobmff_file_storyboard(
 ) -> Request[bytes]:
     """Small pictures of the whole video, as WebVTT that refers to parts of sheets.
 
-    Args:
-        every_ms: from picture to picture.
-        w: pixels of a picture, across.
-        columns: pictures on a sheet.
-        rows: pictures on a sheet.
+    Args: as of `get_file_storyboard`.
     """
 
 
@@ -369,11 +352,7 @@ def get_isobmff_file_storyboard_sheet(
 ) -> Request[bytes]:
     """A sheet of the storyboard.
 
-    Args:
-        every_ms: from picture to picture.
-        w: pixels of a picture, across.
-        columns: pictures on a sheet.
-        rows: pictures on a sheet.
+    Args: as of `get_file_storyboard`.
     """
 
 

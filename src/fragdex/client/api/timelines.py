@@ -209,11 +209,7 @@ def get_timeline_storyboard_sheet(
 ) -> Request[bytes]:
     """A sheet of the storyboard.
 
-    Args:
-        every_ms: from picture to picture.
-        w: pixels of a picture, across.
-        columns: pictures on a sheet.
-        rows: pictures on a sheet.
+    Args: as of `get_timeline_storyboard`.
     """
 
 

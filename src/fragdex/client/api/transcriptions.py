@@ -270,15 +270,7 @@ def transcribe_isobmff_file(
     """Transcribe the speech of an ISOBMFF file; 200 if one with this track, engine, language,
     vocabulary and speakers is running or complete.
 
-    Args:
-        idempotency_key: The same key with the same body gives the first answer again.
-        engine: default: the setting `speech_engine`.
-        language: ISO 639-1, or a BCP 47 tag with it; default: what the engine says.
-        speakers: whether words and captions say who speaks (S1, S2 …).
-        track_id: track_ID, as number or text; default: the first audio track. `trackId` is
-            tolerated.
-        vocabulary: names and terms that are preferred where they are said, each of up to four
-            words.
+    Args: as of `transcribe_file`.
     """
 
 
@@ -377,13 +369,7 @@ def head_transcription_json(
 ) -> Request[None]:
     """A complete transcription as json.
 
-    Args:
-        line_length: characters of a line.
-        max_lines: lines of a caption.
-        reading_speed: characters a second.
-        min_duration_ms: a caption stays at least.
-        max_duration_ms: a caption stays at most.
-        leave_out_doubted: without words that the sound does not bear out.
+    Args: as of `download_transcription_json`.
     """
 
 
@@ -410,13 +396,7 @@ def download_transcription_srt(
 ) -> Request[bytes]:
     """A complete transcription as srt.
 
-    Args:
-        line_length: characters of a line.
-        max_lines: lines of a caption.
-        reading_speed: characters a second.
-        min_duration_ms: a caption stays at least.
-        max_duration_ms: a caption stays at most.
-        leave_out_doubted: without words that the sound does not bear out.
+    Args: as of `download_transcription_json`.
     """
 
 
@@ -433,13 +413,7 @@ def head_transcription_srt(
 ) -> Request[None]:
     """A complete transcription as srt.
 
-    Args:
-        line_length: characters of a line.
-        max_lines: lines of a caption.
-        reading_speed: characters a second.
-        min_duration_ms: a caption stays at least.
-        max_duration_ms: a caption stays at most.
-        leave_out_doubted: without words that the sound does not bear out.
+    Args: as of `download_transcription_json`.
     """
 
 
@@ -456,13 +430,7 @@ def download_transcription_vtt(
 ) -> Request[bytes]:
     """A complete transcription as vtt.
 
-    Args:
-        line_length: characters of a line.
-        max_lines: lines of a caption.
-        reading_speed: characters a second.
-        min_duration_ms: a caption stays at least.
-        max_duration_ms: a caption stays at most.
-        leave_out_doubted: without words that the sound does not bear out.
+    Args: as of `download_transcription_json`.
     """
 
 
@@ -479,13 +447,7 @@ def head_transcription_vtt(
 ) -> Request[None]:
     """A complete transcription as vtt.
 
-    Args:
-        line_length: characters of a line.
-        max_lines: lines of a caption.
-        reading_speed: characters a second.
-        min_duration_ms: a caption stays at least.
-        max_duration_ms: a caption stays at most.
-        leave_out_doubted: without words that the sound does not bear out.
+    Args: as of `download_transcription_json`.
     """
 
 
