@@ -1,7 +1,11 @@
 """What the rows of transcriptions mean."""
 
+from types import SimpleNamespace
+
+import pytest
+
 from fragdex.service.config import Settings
-from fragdex.service.transcriptions.records import choice_of
+from fragdex.service.transcriptions.records import choice_of, languages_of
 from fragdex.speech.engines import default_engine
 
 
@@ -28,3 +32,20 @@ def test_the_operators_settings_choose_engine_and_model(tmp_path):
 
 def test_the_default_is_an_engine(tmp_path):
     assert choice_of(Settings(data=tmp_path)).name == default_engine()
+
+
+@pytest.mark.parametrize(
+    ("language", "wanted", "plan", "languages"),
+    [
+        ("de", None, {"languages": [[0, "en"], [1, "de"], [3, "en"]]}, ["en", "de"]),
+        ("de", None, {"languages": []}, ["de"]),
+        ("de", "de", {}, ["de"]),  # of an earlier version
+        (None, "en", None, ["en"]),
+        (None, None, None, []),
+        # most words are doubted: what was found is not told
+        (None, None, {"languages": [[0, "en"], [1, "de"]]}, []),
+    ],
+)
+def test_a_record_lists_the_languages_that_were_found(language, wanted, plan, languages):
+    row = SimpleNamespace(language=language, wanted_language=wanted, plan=plan)
+    assert languages_of(row) == languages

@@ -181,7 +181,7 @@ def _record(
         engine_version=row.engine_version,
         model=row.model,
         language=row.language or row.wanted_language,
-        languages=_languages(row),
+        languages=languages_of(row),
         work_slice_ms=row.work_slice_ms,
         isobmff_track=HeardTrack(duration_ms=row.duration_ms),
         slices=row.slices,
@@ -203,7 +203,8 @@ def _record(
     )
 
 
-def _languages(row: Row[Any]) -> list[str]:
+def languages_of(row: Row[Any]) -> list[str]:
+    """Those of a transcription, in the order in which they are first spoken."""
     language = row.language or row.wanted_language
     found = dict.fromkeys(one for _, one in (row.plan or {}).get("languages", ()))
     return [] if language is None else list(found) or [language]
