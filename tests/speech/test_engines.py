@@ -104,6 +104,8 @@ def test_nothing_and_next_to_nothing_can_be_given(engine):
 def test_a_language_is_told_or_not(engine, said):
     language = engine.detect(said)
     assert language is None or (isinstance(language, str) and len(language) in (2, 3))
+    # one that knows several is asked about each stretch
+    assert (len(engine.languages or ()) > 1) == (engine.name == "faster-whisper")
 
 
 def test_an_unknown_language_is_refused_by_name():
