@@ -191,8 +191,11 @@ def periods(tracks):
     return st.lists(part, min_size=2, max_size=5).map(b"".join)
 
 
+SEVERAL = st.integers(1, 2).flatmap(periods)
+
+
 @given(
-    st.integers(1, 2).flatmap(periods),
+    SEVERAL | eventful(SEVERAL),
     st.sampled_from([None, 1, 3]),
     st.integers(1, 5),
     st.integers(5, 30),

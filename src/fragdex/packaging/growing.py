@@ -10,9 +10,14 @@ them: that costs what the period has, and what comes afterwards costs nothing fo
 
 Events are kept with the rows and lines of the segments that they are in.
 
-Files whose samples need more than that are packaged as a whole, as before: with captions,
-encryption, several sample descriptions, pictures that an edit list hides, more than 16,384 events
-(only some are looked for), or fragments that say more of their samples.
+Files that need more than that are packaged as a whole, as before:
+
+- with encryption, or several sample descriptions: what decrypts a sample is read from its moof;
+- with subtitles: cues of all segments are in one table;
+- with pictures that an edit list hides: the timescale of all is another one;
+- with more than 16,384 events: of a whole file only some are looked for;
+- with fragments that say more of their samples, or are odd (their index has findings, such as a
+  clock that falls back): what comes may change what is known.
 """
 
 from __future__ import annotations
