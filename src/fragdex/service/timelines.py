@@ -33,7 +33,7 @@ from fragdex.service.indexing.isolated import in_turn, run_in_child
 from fragdex.service.isobmff.operations import FILES
 from fragdex.service.records import deletion
 from fragdex.service.records.blobs import Blob
-from fragdex.service.records.identifiers import instant, new_id, rfc3339
+from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.records.tables import isobmff_files, timelines
 from fragdex.service.records.tenant_limits import ensure_within_quota
@@ -187,14 +187,8 @@ def _records(connection: Connection, rows: Sequence[Any]) -> list[TimelineRecord
         query = sa.select(file.tenant_id, file.id).where(file.id.in_({one for _, one in wanted}))
         there = {(row.tenant_id, row.id) for row in connection.execute(query)}
     return [
-        TimelineRecord(
-            id=row.id,
-            name=row.name,
-            files=row.files,
-            missing=[one for one in row.files if (row.tenant_id, one) not in there],
-            gaps=row.gaps,
-            created_at=rfc3339(row.created_at),
-            expires_at=rfc3339(row.expires_at),
+        TimelineRecord.of_row(
+            row, missing=[one for one in row.files if (row.tenant_id, one) not in there]
         )
         for row in rows
     ]

@@ -28,7 +28,7 @@ from fragdex.service.images.operations import NewImage
 from fragdex.service.isobmff.operations import TrackRecord
 from fragdex.service.isobmff.tracks import file_with_tracks
 from fragdex.service.records import deletion, pages
-from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, rfc3339
+from fragdex.service.records.identifiers import instant, md5_bytes, rfc3339
 from fragdex.service.records.tables import (
     FileType,
     files,
@@ -353,33 +353,15 @@ def _record_of(row: Row[Any], tracks: list[TrackRecord] | list[Row[Any]]) -> Any
         if width is None and track.type == "video" and track.track_id > 0:
             width, height = known.get("width"), known.get("height")
     failed = row.status == AnyFileStatus.FAILED
-    return AnyFile(
-        id=row.id,
-        filename=row.filename,
-        type=FileType(row.type),
-        status=AnyFileStatus(row.status),
-        byte_size=row.byte_size,
-        md5=None if row.md5 is None else md5_text(row.md5),
-        next_byte=row.next_byte,
-        mime_type=row.mime_type,
+    return AnyFile.of_row(
+        row,
         width=_pixels(width),
         height=_pixels(height),
         problem=Problem.of(row.problem) if failed else None,
-        created_at=rfc3339(row.created_at),
         # of an upload whose bytes were processed before, its own end
         completed_at=rfc3339(row.ready_at and max(row.ready_at, row.sent_at or row.created_at)),
-        expires_at=rfc3339(row.expires_at),
         isobmff_file_id=row.isobmff_id,
-        tracks=[
-            FileTrack(
-                track_id=track.track_id,
-                type=track.type,
-                codec_name=track.codec_name,
-                duration_ms=track.duration_ms,
-                byte_size=track.byte_size,
-            )
-            for track in tracks
-        ],
+        tracks=[FileTrack.of_row(track) for track in tracks],
     )
 
 

@@ -21,7 +21,7 @@ from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs, deletion
 from fragdex.service.records.database import insert
-from fragdex.service.records.identifiers import instant, md5_bytes, md5_text, new_id, rfc3339
+from fragdex.service.records.identifiers import instant, md5_bytes, new_id
 from fragdex.service.records.tables import files, isobmff_files, isobmff_tracks, processes
 from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.uploads.repository import Repository
@@ -399,16 +399,8 @@ _KEYS = (
 def record_of(row: Any) -> FileRecord:
     """The record of a row."""
     complete = row.index_completed_at is not None
-    return FileRecord(
-        id=row.id,
-        md5=md5_text(row.md5),
-        filename=row.filename,
-        byte_size=row.byte_size,
-        status="ready" if complete else "created",
-        fragment_index_complete=complete,
-        created_at=rfc3339(row.created_at),
-        index_completed_at=rfc3339(row.index_completed_at),
-        expires_at=rfc3339(row.expires_at),
+    return FileRecord.of_row(
+        row, status="ready" if complete else "created", fragment_index_complete=complete
     )
 
 

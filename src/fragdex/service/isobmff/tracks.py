@@ -47,7 +47,7 @@ from fragdex.service.isobmff.operations import (
 from fragdex.service.records import deletion
 from fragdex.service.records.blobs import Blob, StoredBytes, used_by
 from fragdex.service.records.database import insert
-from fragdex.service.records.identifiers import instant, md5_text, rfc3339
+from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import blob_uses, blobs, isobmff_files, isobmff_tracks, uploads
 from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.uploads.model import Arrival, Arrived
@@ -256,20 +256,7 @@ def record_of(row: Any) -> TrackRecord:
     """The record of a row of a track and its upload."""
     complete = row.completed_at is not None
     next_byte = row.byte_size if complete else row.next_byte
-    return TrackRecord(
-        file_id=row.file_id,
-        track_id=row.track_id,
-        type=row.type,
-        codec_name=row.codec_name,
-        duration_ms=row.duration_ms,
-        byte_size=row.byte_size,
-        next_byte=next_byte or 0,
-        complete=complete,
-        md5=None if row.md5 is None else md5_text(row.md5),
-        probe_info=row.probe_info,
-        created_at=rfc3339(row.created_at),
-        completed_at=rfc3339(row.completed_at),
-    )
+    return TrackRecord.of_row(row, next_byte=next_byte or 0, complete=complete)
 
 
 def record_of_indexed(file_id: str, track: Track) -> TrackRecord:

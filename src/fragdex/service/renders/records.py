@@ -13,7 +13,7 @@ from fragdex.errors import ServiceError
 from fragdex.rendering.browser.model import Notes, missing_fonts
 from fragdex.rendering.site import recorded as data_digest
 from fragdex.service.context import ServiceContext
-from fragdex.service.records.identifiers import instant, md5_text, rfc3339
+from fragdex.service.records.identifiers import instant, md5_text
 from fragdex.service.records.tables import render_parts, renders, uploads
 from fragdex.service.renders.model import (
     DEFAULT_SLICE_MS,
@@ -90,22 +90,17 @@ def _record(row: Row[Any], parts: list[Row[Any]], next_byte: int | None) -> Rend
     data, data_sha256 = data_digest(new.data)
     settled = {"width": row.width, "height": row.height, "duration_ms": row.duration_ms}
     fields = recorded(spec) | {name: one for name, one in settled.items() if one is not None}
-    return RenderRecord(
-        id=row.id,
-        md5=None if row.md5 is None else md5_text(row.md5),
-        metadata=row.metadata,
-        status=RenderStatus(row.status),
+    return RenderRecord.of_row(
+        row,
         strategy=new.strategy or "v1",
         output=new.stored,
         **fields,
         frame_rate=str(spec.fps),
         work_slice_ms=new.work_slice_ms or DEFAULT_SLICE_MS,
-        frames=row.frames,
         frames_done=sum(part.done for part in parts),
         slices=[_slice(part) for part in parts],
         seconds=_seconds(row, parts),
         media_type=TYPES[new.container],
-        byte_size=row.byte_size,
         next_byte=next_byte,
         problem=Problem.of(row.problem),
         data=None if data is None else dict(data),
@@ -117,11 +112,6 @@ def _record(row: Row[Any], parts: list[Row[Any]], next_byte: int | None) -> Rend
         loudness=notes.get("loudness"),
         browser=[*notes.get("browser", []), *missing_fonts(notes.get("glyphs", []))],
         browser_versions=notes.get("browser_versions", []),
-        created_at=rfc3339(row.created_at) or "",
-        queued_at=rfc3339(row.queued_at),
-        started_at=rfc3339(row.started_at),
-        completed_at=rfc3339(row.completed_at),
-        failed_at=rfc3339(row.failed_at),
     )
 
 

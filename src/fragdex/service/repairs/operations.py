@@ -17,7 +17,7 @@ from fragdex.errors import (
 )
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs
-from fragdex.service.records.identifiers import instant, new_id, rfc3339
+from fragdex.service.records.identifiers import instant, new_id
 from fragdex.service.records.tables import files, repairs
 from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.repairs.worker import OPEN, REPAIR, good_bytes
@@ -216,18 +216,11 @@ def look(context: ServiceContext, tenant_id: str, ids: Sequence[str]) -> dict[st
 
 def _record_of(row: Row[Any]) -> RepairRecord:
     status = RepairStatus.REPAIRING if row.completed_at is None else RepairStatus.COMPLETE
-    return RepairRecord(
-        id=row.id,
-        file_id=row.file_id,
-        like_file_id=row.like_file_id,
-        repaired_file_id=row.repaired_file_id,
+    return RepairRecord.of_row(
+        row,
         status=RepairStatus.FAILED if row.failed_at is not None else status,
-        progress=row.progress,
         report=None if row.report is None else RepairReport.model_validate(row.report),
         problem=Problem.of(row.problem),
-        created_at=rfc3339(row.created_at),
-        completed_at=rfc3339(row.completed_at),
-        failed_at=rfc3339(row.failed_at),
     )
 
 

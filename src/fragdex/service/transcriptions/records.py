@@ -25,7 +25,7 @@ from fragdex.service.isobmff.opened import alone, opened
 from fragdex.service.isobmff.operations import FILES, index_keys
 from fragdex.service.isobmff.tracks import blob_of_track
 from fragdex.service.records.blobs import Blob
-from fragdex.service.records.identifiers import instant, rfc3339
+from fragdex.service.records.identifiers import instant
 from fragdex.service.records.tables import (
     transcription_slices,
     transcription_speakers,
@@ -172,21 +172,12 @@ def _record(
     seconds["whole"] = (ended - row.created_at).total_seconds()
     if hear is not None:
         seconds["hear"] = hear
-    return TranscriptionRecord(
-        id=row.id,
-        file_id=row.file_id,
-        track_id=row.track_id,
-        status=TranscriptionStatus(row.status),
-        engine=row.engine,
-        engine_version=row.engine_version,
-        model=row.model,
+    return TranscriptionRecord.of_row(
+        row,
         language=row.language or row.wanted_language,
         languages=languages_of(row),
-        work_slice_ms=row.work_slice_ms,
         isobmff_track=HeardTrack(duration_ms=row.duration_ms),
-        slices=row.slices,
         slices_done=done,
-        words=row.words,
         missing=[
             Gap(start_ms=start, end_ms=end, reason=reason)
             for start, end, reason in row.missing or ()
@@ -196,10 +187,6 @@ def _record(
         seconds={name: round(value, 3) for name, value in seconds.items()},
         problem=Problem.of(row.problem),
         copy_with_captions=_copy(row),
-        created_at=rfc3339(row.created_at) or "",
-        started_at=rfc3339(row.started_at),
-        completed_at=rfc3339(row.completed_at),
-        failed_at=rfc3339(row.failed_at),
     )
 
 

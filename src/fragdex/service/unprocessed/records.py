@@ -14,7 +14,7 @@ from sqlalchemy.engine import Row
 
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.repairing import most_similar
-from fragdex.service.records.identifiers import md5_text, rfc3339
+from fragdex.service.records.identifiers import md5_text
 from fragdex.service.records.tables import FileType, blob_uses, blobs, files, processes, uploads
 from fragdex.service.unprocessed.model import (
     Problem,
@@ -76,17 +76,7 @@ def process_record(row: Row[Any]) -> ProcessRecord:
         status = ProcessStatus.FAILED
     else:
         status = ProcessStatus.PROCESSING if row.completed_at is None else ProcessStatus.COMPLETE
-    return ProcessRecord(
-        id=row.id,
-        unprocessed_file_id=row.unprocessed_file_id,
-        isobmff_file_id=row.isobmff_file_id,
-        status=status,
-        progress=row.progress,
-        problem=Problem.of(row.problem),
-        created_at=rfc3339(row.created_at),
-        completed_at=rfc3339(row.completed_at),
-        failed_at=rfc3339(row.failed_at),
-    )
+    return ProcessRecord.of_row(row, status=status, problem=Problem.of(row.problem))
 
 
 PROCESSES = Repository(

@@ -11,7 +11,7 @@ import json
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Request, Response
 from pydantic import Field
@@ -128,7 +128,7 @@ def list_keys(
 ) -> ApiKeyList:
     """Keys of the tenant, newest first, including expired and revoked ones."""
     records, next_cursor = page_of_keys(context.database, caller.tenant_id, limit, cursor)
-    return ApiKeyList(keys=[ApiKey(**_facts(one)) for one in records], next_cursor=next_cursor)
+    return ApiKeyList(keys=[_api_key(one) for one in records], next_cursor=next_cursor)
 
 
 class _KeySecret:
@@ -200,7 +200,7 @@ def create_key(
 @needs_scope(keys.ADMIN)
 def get_key(id: RecordId, caller: Asking, context: InContext) -> ApiKey:
     """A key of the tenant."""
-    return ApiKey(**_facts(read_key(context.database, caller.tenant_id, id)))
+    return _api_key(read_key(context.database, caller.tenant_id, id))
 
 
 @key_router.delete("/keys/{id}", status_code=204, responses=answers(RecordNotFound, Obstructed))
@@ -229,22 +229,17 @@ def rotate_key(
 
 def _with_secret(context: ServiceContext, tenant_id: str, bearer: str) -> SecretApiKey:
     record = read_key(context.database, tenant_id, bearer.rpartition("_")[2])
-    return SecretApiKey(key=bearer, **_facts(record))
+    return SecretApiKey.of_row(record, key=bearer, previous_secret_until=_previous(record))
 
 
-def _facts(key: ListedKey) -> dict[str, Any]:
+def _previous(key: ListedKey) -> str | None:
+    """How long the secret before is accepted, too."""
     previous = key.previous_until
-    return {
-        "id": key.id,
-        "name": key.name,
-        "scope": key.scope,
-        "status": key.status,
-        "created_at": rfc3339(key.created_at),
-        "expires_at": rfc3339(key.expires_at),
-        "revoked_at": rfc3339(key.revoked_at),
-        "previous_secret_until": rfc3339(previous) if previous and previous > instant() else None,
-        "last_used_at": rfc3339(key.last_used_at),
-    }
+    return rfc3339(previous) if previous and previous > instant() else None
+
+
+def _api_key(key: ListedKey) -> ApiKey:
+    return ApiKey.of_row(key, previous_secret_until=_previous(key))
 
 
 usage_router = api_router("usage")

@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from fastapi import Path, Query
 from pydantic import (
@@ -33,7 +33,7 @@ from typing_extensions import TypeAliasType
 
 from fragdex.errors import RecordNotFound, did_you_mean
 from fragdex.record import record
-from fragdex.service.records.identifiers import md5_bytes
+from fragdex.service.records.identifiers import md5_bytes, md5_text, rfc3339
 from fragdex.service.records.pages import CURSOR, MAX_LIMIT
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -204,6 +204,12 @@ VALIDATORS: Final = threading.RLock()
 """Held while one is made: what a thread adds to a model, another one may be reading."""
 
 
+def _answered(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    return md5_text(value) if isinstance(value, bytes) else value
+
+
 class ApiModel(BaseModel):
     """What a request or an answer consists of; its validator is made when it is first needed.
 
@@ -220,6 +226,16 @@ class ApiModel(BaseModel):
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         super().__pydantic_init_subclass__(**more)
         cls.model_config["defer_build"] = False
+
+    @classmethod
+    def of_row(cls, row: Any, **others: Any) -> Self:
+        """The record of a row: its members by their names, but for `others`.
+
+        Args:
+            row: instants and digests become the texts of answers, all else stays as it is.
+        """
+        known = {name: getattr(row, name) for name in cls.model_fields.keys() - others.keys()}
+        return cls(**{name: _answered(value) for name, value in known.items()}, **others)
 
     @classmethod
     def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **how: Any) -> bool | None:

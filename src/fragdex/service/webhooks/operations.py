@@ -270,48 +270,27 @@ def _delivery_row(
 
 
 def _facts(row: Row[Any]) -> dict[str, Any]:
+    """What its columns do not say as it is answered."""
     previous = row.previous_secret_until
     return {
-        "id": row.id,
-        "url": row.url,
-        "types": row.types,
-        "description": row.description,
         "enabled": row.disabled_at is None,
-        "disabled_at": rfc3339(row.disabled_at),
-        "disabled_because": row.disabled_because,
-        "accepted_at": rfc3339(row.accepted_at),
         "previous_secret_until": rfc3339(previous) if previous and previous > instant() else None,
-        "created_at": rfc3339(row.created_at),
     }
 
 
 def _with_secret(installation: bytes, row: Row[Any]) -> SecretWebhook:
     secret = secret_of(installation, row.id, row.secret_number)
-    return SecretWebhook(secret=secret_text(secret), **_facts(row))
+    return SecretWebhook.of_row(row, secret=secret_text(secret), **_facts(row))
 
 
 def _delivery(row: Row[Any]) -> Delivery:
-    return Delivery(
-        id=row.id,
-        webhook_id=row.webhook_id,
-        type=row.type,
-        message=json.loads(row.body),
-        status=DeliveryStatus(row.status),
-        attempts=row.attempts,
-        next_attempt_at=rfc3339(row.next_attempt_at),
-        response_status=row.response_status,
-        response_body=row.response_body,
-        problem=row.problem,
-        created_at=rfc3339(row.created_at),
-        delivered_at=rfc3339(row.delivered_at),
-        failed_at=rfc3339(row.failed_at),
-    )
+    return Delivery.of_row(row, message=json.loads(row.body))
 
 
 WEBHOOKS: Final = Repository(
     webhooks,
     "webhook",
-    lambda _, rows: [Webhook(**_facts(row)) for row in rows],
+    lambda _, rows: [Webhook.of_row(row, **_facts(row)) for row in rows],
     WebhookList,
     {},
 )
