@@ -161,8 +161,7 @@ class Jobs:
 
     def status(self, job_id: str) -> str | None:
         """`queued`, `running`, `done`, `failed`, `cancelled`; None for an unknown job."""
-        with self.database.read() as connection:
-            row = connection.execute(select(jobs).where(jobs.c.id == job_id)).one_or_none()
+        row = self.database.first(select(jobs).where(jobs.c.id == job_id))
         states = self._engine.states([job_id], outputs=True)
         if row is None or not states:
             return None
@@ -236,8 +235,7 @@ class Jobs:
         days = self.options.history_days if days is None else days
         ids = self._engine.forget(time.time() - days * 24 * _HOUR, _FORGOTTEN_AT_ONCE)
         if ids:
-            with self.database.write() as connection:
-                connection.execute(delete(jobs).where(jobs.c.id.in_(ids)))
+            self.database.change(delete(jobs).where(jobs.c.id.in_(ids)))
         return len(ids)
 
     def _housekeep(self) -> None:

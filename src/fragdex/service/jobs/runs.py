@@ -375,10 +375,9 @@ class JobRuns:
             return False
         ids = _with_parent(job)
         try:
-            with self.database.read() as connection:
-                states = connection.execute(
-                    select(jobs.c.id, jobs.c.attempt, jobs.c.cancelled_at).where(jobs.c.id.in_(ids))
-                ).all()
+            states = self.database.all(
+                select(jobs.c.id, jobs.c.attempt, jobs.c.cancelled_at).where(jobs.c.id.in_(ids))
+            )
         except Unavailable:
             return True
         rows = {row.id: row for row in states}
@@ -411,8 +410,7 @@ class JobRuns:
         mine = (jobs.c.id == job.id) & (jobs.c.attempt == job.attempt)
 
         def note() -> None:
-            with self.database.write() as connection:
-                connection.execute(update(jobs).where(mine).values(problem=dict(problem)))
+            self.database.change(update(jobs).where(mine).values(problem=dict(problem)))
 
         self._patiently(note)
 
@@ -562,8 +560,7 @@ class FanOut:
         """Put as many slices into the queue as keep all workers busy."""
         if not orders:
             return
-        with self.database.read() as connection:
-            workers = connection.scalar(select(func.count()).select_from(executors)) or 1
+        workers = self.database.scalar(select(func.count()).select_from(executors)) or 1
         room = _AHEAD * workers * max(1, self.slice_workers) - len(waiting)
         if room <= 0:
             return

@@ -93,8 +93,7 @@ def beat(database: Database, executor: str) -> None:
 
 def leave(database: Database, executor: str) -> None:
     """Take back the row of an executor: what it had begun is up for taking at once."""
-    with database.write() as connection:
-        connection.execute(delete(executors).where(executors.c.id == executor))
+    database.change(delete(executors).where(executors.c.id == executor))
 
 
 def dead_owners(database: Database, engine: JobEngine, own: str, seconds: float) -> list[str]:

@@ -399,8 +399,7 @@ def find_derived(
     """
     mine = (_ROW.tenant_id == tenant_id) & (_ROW.source_sha256 == source_sha256)
     mine &= _ROW.recipe == recipe
-    with database.read() as connection:
-        rows = connection.execute(_WHOLE.where(mine)).all()
+    rows = database.all(_WHOLE.where(mine))
     now = instant()
     # written now and then only: a read is cheaper
     if any(row.expires_at < now + lasts / 2 for row in rows):

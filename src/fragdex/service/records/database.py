@@ -17,11 +17,11 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVarTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import URL, Connection, make_url
+from sqlalchemy.engine import URL, Connection, Row, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -55,6 +55,8 @@ _SQLITE_FULL = 13
 # PostgreSQL, appendix A: disk full, too many connections, shutting down, deadlock, serialization
 _POSTGRES_FULL = "53100"
 _POSTGRES_AWAY = ("08", "53", "57P", "40")
+
+Columns = TypeVarTuple("Columns")
 
 
 class Database:
@@ -178,6 +180,31 @@ class Database:
         if rows is None:
             raise BlockingIOError("the database has to be waited for")
         return rows
+
+    def all(self, query: sa.Select[*Columns]) -> Sequence[Row[*Columns]]:
+        """The rows of one query; raises as `read`."""
+        with self.read() as connection:
+            return connection.execute(query).all()
+
+    def first(self, query: sa.Select[*Columns]) -> Row[*Columns] | None:
+        """The first row of one query; None: it has none. Raises as `read`."""
+        with self.read() as connection:
+            return connection.execute(query).first()
+
+    def scalars(self, query: sa.Select[Any]) -> Sequence[Any]:
+        """The first column of the rows of one query; raises as `read`."""
+        with self.read() as connection:
+            return connection.scalars(query).all()
+
+    def scalar(self, query: sa.Select[Any]) -> Any:
+        """The first column of the first row of one query, or None; raises as `read`."""
+        with self.read() as connection:
+            return connection.scalar(query)
+
+    def change(self, statement: sa.UpdateBase) -> None:
+        """Execute one statement in a transaction of its own; raises as `write`."""
+        with self.write() as connection:
+            connection.execute(statement)
 
     def nonblocking(self) -> Database:
         """The same database for who must not wait: its `rows` alone, and on SQLite alone."""

@@ -141,8 +141,7 @@ def expired(database: Database, limit: int = 1000) -> int:
         query = (
             sa.select(family.table.c.id).where(family.own, due, *_free(name)).limit(limit - deleted)
         )
-        with database.read() as connection:
-            ids = connection.scalars(query).all()
+        ids = database.scalars(query)
         for record_id in ids:
             with database.write() as connection:
                 deleted += remove(connection, name, record_id)
@@ -156,8 +155,7 @@ def outlived(database: Database, limit: int = 1000) -> int:
     """
     tenant, deleted = tables.tenants.c, 0
     ends = sa.select(tenant.id, tenant.retention_days).where(tenant.retention_days.is_not(None))
-    with database.read() as connection:
-        tenants = connection.execute(ends).all()
+    tenants = database.all(ends)
     for tenant_id, days in tenants:
         before = instant() - timedelta(days=days)
         for name in _FILES:
@@ -171,8 +169,7 @@ def outlived(database: Database, limit: int = 1000) -> int:
             query = (
                 sa.select(row.id).where(old, *_free(name)).order_by(row.id).limit(limit - deleted)
             )
-            with database.read() as connection:
-                due = connection.scalars(query).all()
+            due = database.scalars(query)
             for record_id in due:
                 with database.write() as connection:
                     deleted += remove(connection, name, record_id)

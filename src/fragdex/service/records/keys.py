@@ -149,8 +149,7 @@ def find_key(database: Database, bearer: str) -> Key:
         raise Unauthenticated("this is not a key of this service")
     given = _hash(database, parts[1])
     table = tables.keys
-    with database.read() as connection:
-        row = connection.execute(sa.select(table).where(table.c.id == parts[2])).one_or_none()
+    row = database.first(sa.select(table).where(table.c.id == parts[2]))
     none = bytes(32)  # no hash is that
     current = hmac.compare_digest(given, none if row is None else row.secret_hash)
     before = hmac.compare_digest(given, (None if row is None else row.previous_hash) or none)
@@ -165,11 +164,7 @@ def find_key(database: Database, bearer: str) -> Key:
 
 def has_keys(database: Database) -> bool:
     """Whether any key opens anything."""
-    with database.read() as connection:
-        return (
-            connection.execute(sa.select(tables.keys.c.id).where(_opens()).limit(1)).first()
-            is not None
-        )
+    return database.first(sa.select(tables.keys.c.id).where(_opens()).limit(1)) is not None
 
 
 def revoke_key(database: Database, key_id: str, tenant_id: str | None = None) -> None:
@@ -208,8 +203,7 @@ def forget_ended(database: Database, before: datetime, limit: int = 1000) -> lis
     # of keys that began then: ids begin with the time
     ended = (row.id < first_id(before)) & ((row.revoked_at <= before) | (row.expires_at <= before))
     some = sa.select(row.id).where(ended).order_by(row.id).limit(limit)
-    with database.read() as connection:
-        ids = connection.scalars(some).all()
+    ids = database.scalars(some)
     gone: list[tuple[str, str]] = []
     for key_id in ids:
         with database.write() as connection:
@@ -259,8 +253,7 @@ def secret(database: Database, name: str) -> bytes:
         return database.secrets[name]
     table = tables.secrets
     query = sa.select(table.c.value).where(table.c.name == name)
-    with database.read() as connection:
-        stored: bytes | None = connection.scalar(query)
+    stored: bytes | None = database.scalar(query)
     if stored is None:
         with database.write() as connection:
             row = {"name": name, "value": randomness.token_bytes(_SECRET_SIZE)}
@@ -372,8 +365,7 @@ def read_key(database: Database, tenant_id: str, key_id: str) -> ListedKey:
         RecordNotFound: it has none of this id.
     """
     mine = _ROWS.where(_KEY.tenant_id == tenant_id, _KEY.id == key_id)
-    with database.read() as connection:
-        row = connection.execute(mine).one_or_none()
+    row = database.first(mine)
     if row is None:
         raise RecordNotFound("there is no such key")
     return _listed(row)
@@ -385,8 +377,7 @@ def tenant_of(database: Database, key_id: str) -> str:
     Raises:
         RecordNotFound: there is no such key.
     """
-    with database.read() as connection:
-        tenant_id = connection.scalar(sa.select(_KEY.tenant_id).where(_KEY.id == key_id))
+    tenant_id = database.scalar(sa.select(_KEY.tenant_id).where(_KEY.id == key_id))
     if tenant_id is None:
         raise RecordNotFound("there is no such key")
     return str(tenant_id)

@@ -121,8 +121,7 @@ def _rows(database: Database, table: sa.Table) -> Iterator[Row[Any]]:
     query = sa.select(table).order_by(*own).limit(_BATCH)
     batch = query
     while True:
-        with database.read() as connection:
-            rows = connection.execute(batch).all()
+        rows = database.all(batch)
         yield from rows
         if len(rows) < _BATCH:
             return
@@ -134,6 +133,5 @@ def _is_named(database: Database, column: sa.Column[Any], row: Row[Any]) -> bool
     """Whether a row that was read before still names the same object."""
     table = column.table
     same = [one == row._mapping[one.name] for one in table.primary_key]
-    with database.read() as connection:
-        name = connection.scalar(sa.select(column).where(*same))
+    name = database.scalar(sa.select(column).where(*same))
     return bool(name == row._mapping[column.name])

@@ -81,8 +81,7 @@ def hurry(database: Database) -> None:
     """Let what records have let go be due now: its room is needed more than the grace."""
     row, now = tables.trash.c, instant()
     waits = row.let_go_at.is_not(None) & row.deleting_at.is_(None) & (row.delete_after > now)
-    with database.write() as connection:
-        connection.execute(tables.trash.update().where(waits).values(delete_after=now))
+    database.change(tables.trash.update().where(waits).values(delete_after=now))
 
 
 def empty(database: Database, store: Store, keys_in_use: sa.Select[tuple[str]]) -> int:

@@ -277,8 +277,7 @@ def give_up_unsent(context: ServiceContext, limit: int = 1000) -> int:
     before = instant() - timedelta(hours=context.settings.upload_hours)
     unsent = _RENDER.queued_at.is_(None) & _RENDER.failed_at.is_(None)
     query = sa.select(_RENDER.id, _RENDER.tenant_id).where(unsent, _RENDER.created_at <= before)
-    with context.database.read() as connection:
-        due = connection.execute(query.limit(limit)).all()
+    due = context.database.all(query.limit(limit))
     given_up = 0
     for render_id, tenant_id in due:
         with context.database.write() as connection, suppress(RecordNotFound):

@@ -65,8 +65,7 @@ def event_data(row: Row[Any]) -> dict[str, Any]:
 def is_over(context: ServiceContext, render_id: str) -> bool:
     """Whether no work on a render is wanted: it is over, or deleted."""
     query = sa.select(_RENDER.id).where(_RENDER.id == render_id, OPEN)
-    with context.database.read() as connection:
-        return connection.execute(query).first() is None
+    return context.database.first(query) is None
 
 
 def _records_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[RenderRecord]:
@@ -159,8 +158,7 @@ def noting_failure(context: ServiceContext, change: sa.Update) -> Iterator[None]
     except ServiceError as error:
         notes = Notes.of_json(error.more)
         if notes != Notes():
-            with context.database.write() as connection:
-                connection.execute(change.values(notes=notes.as_json()))
+            context.database.change(change.values(notes=notes.as_json()))
         raise
 
 

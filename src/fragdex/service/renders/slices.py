@@ -45,8 +45,7 @@ def find(
     """A slice of this recipe whose page reads the same here; it is kept a while longer."""
     mine = (_SLICE.tenant_id == tenant_id) & (_SLICE.recipe == recipe)
     query = sa.select(render_slices).where(mine).order_by(_SLICE.id.desc()).limit(_LOOKED_AT)
-    with context.database.read() as connection:
-        rows = connection.execute(query).all()
+    rows = context.database.all(query)
     for row in rows:
         if workspace.reads_the_same(row.reads["site"], row.reads["own"]):
             with context.database.write() as connection:
@@ -69,8 +68,7 @@ def missing_parts(context: ServiceContext, render_id: str) -> bool:
         .outerjoin(render_slices, part.slice_id == _SLICE.id)
         .where(part.render_id == render_id, _SLICE.id.is_(None))
     )
-    with context.database.read() as connection:
-        return connection.execute(query.limit(1)).first() is not None
+    return context.database.first(query.limit(1)) is not None
 
 
 def of_render(context: ServiceContext, render_id: str) -> list[Row[Any]]:
@@ -82,8 +80,7 @@ def of_render(context: ServiceContext, render_id: str) -> list[Row[Any]]:
         .where(part.render_id == render_id)
         .order_by(part.number)
     )
-    with context.database.read() as connection:
-        return list(connection.execute(query).all())
+    return list(context.database.all(query))
 
 
 def made_of(row: Row[Any]) -> SliceMade:

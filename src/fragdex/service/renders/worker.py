@@ -303,8 +303,7 @@ class _Progress:
             return
         self._written = time.monotonic()
         behind = self._mine & (_PART.done < done)
-        with self._context.database.write() as connection:
-            connection.execute(render_parts.update().where(behind).values(done=done))
+        self._context.database.change(render_parts.update().where(behind).values(done=done))
 
 
 def _done(
@@ -319,8 +318,7 @@ def _done(
         "seconds": {} if reused else drawn.seconds,
         "notes": drawn.notes.as_json(),
     }
-    with context.database.write() as connection:
-        connection.execute(render_parts.update().where(mine).values(**values))
+    context.database.change(render_parts.update().where(mine).values(**values))
 
 
 RENDER: Final = "render"

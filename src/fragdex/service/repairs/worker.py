@@ -261,10 +261,9 @@ def repaired_name(filename: str) -> str:
 
 def _failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) -> None:
     mine = (_ROW.id == job.record_id) & OPEN
-    with context.database.write() as connection:
-        connection.execute(
-            repairs.update().where(mine).values(failed_at=instant(), problem=dict(problem))
-        )
+    context.database.change(
+        repairs.update().where(mine).values(failed_at=instant(), problem=dict(problem))
+    )
 
 
 WORK: tuple[Work, ...] = (Work(REPAIR, _run, _failed),)

@@ -225,8 +225,7 @@ def find(context: ServiceContext, tenant_id: str, upload_id: str) -> ResumableUp
     query = sa.select(tus_uploads).where(
         tus_uploads.c.id == upload_id, tus_uploads.c.tenant_id == tenant_id
     )
-    with context.database.read() as connection:
-        row = connection.execute(query).first()
+    row = context.database.first(query)
     if row is not None and row.concat == "partial":
         target = PARTS.target(context, tenant_id, upload_id)
     else:
@@ -246,8 +245,7 @@ def find(context: ServiceContext, tenant_id: str, upload_id: str) -> ResumableUp
 def mark_complete(context: ServiceContext, tenant_id: str, upload_id: str) -> None:
     """Remember that the sender of an upload said that it is complete."""
     mine = (tus_uploads.c.id == upload_id) & (tus_uploads.c.tenant_id == tenant_id)
-    with context.database.write() as connection:
-        connection.execute(tus_uploads.update().where(mine).values(completed_at=instant()))
+    context.database.change(tus_uploads.update().where(mine).values(completed_at=instant()))
 
 
 def end(context: ServiceContext, tenant_id: str, upload_id: str) -> None:
@@ -269,8 +267,7 @@ def expire(context: ServiceContext, limit: int = 1000) -> int:
     """
     row = tus_uploads.c
     query = sa.select(row.id).where(row.expires_at <= instant()).limit(limit)
-    with context.database.read() as connection:
-        due = connection.scalars(query).all()
+    due = context.database.scalars(query)
     deleted = 0
     for upload_id in due:
         with context.database.write() as connection:

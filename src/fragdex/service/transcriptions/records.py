@@ -89,8 +89,7 @@ def event_data(row: Row[Any]) -> dict[str, Any]:
 def is_over(context: ServiceContext, transcription_id: str) -> bool:
     """Whether no work on a transcription is wanted: it is over, or deleted."""
     query = sa.select(_ROW.id).where(_ROW.id == transcription_id, OPEN)
-    with context.database.read() as connection:
-        return connection.execute(query).first() is None
+    return context.database.first(query) is None
 
 
 def transcribed_slices(

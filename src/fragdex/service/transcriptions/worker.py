@@ -296,8 +296,7 @@ def _tell_speakers(
     count = len({word.speaker for word in with_speakers(words, turns)} - {None})
     values = {"turns": [list(turn) for turn in turns], "speakers": count}
     mine = _SPEAKERS.transcription_id == row.id
-    with context.database.write() as connection:
-        connection.execute(transcription_speakers.update().where(mine).values(**values))
+    context.database.change(transcription_speakers.update().where(mine).values(**values))
 
 
 def _run_stretch(context: ServiceContext, job: Job) -> list[list[int]]:
@@ -337,8 +336,7 @@ def _finish(
     try:
         plan.ensure_sound(transcript.missing)
     finally:
-        with context.database.write() as connection:
-            connection.execute(transcriptions.update().where(mine, OPEN).values(**values))
+        context.database.change(transcriptions.update().where(mine, OPEN).values(**values))
     done = {"status": TranscriptionStatus.COMPLETE, "completed_at": instant()}
     with context.database.write() as connection:
         if connection.execute(transcriptions.update().where(mine, OPEN).values(**done)).rowcount:
@@ -385,8 +383,7 @@ def _run_slice(context: ServiceContext, job: Job) -> None:
         "seconds": time.monotonic() - begun,
         "completed_at": instant(),
     }
-    with context.database.write() as connection:
-        connection.execute(transcription_slices.update().where(mine).values(**values))
+    context.database.change(transcription_slices.update().where(mine).values(**values))
 
 
 def _begin_slice(
@@ -464,8 +461,7 @@ def _copy_failed(context: ServiceContext, job: Job, problem: Mapping[str, Any]) 
     """Write down why there is no copy."""
     waits = (_ROW.id == job.record_id) & (_ROW.copy_status == TranscriptionStatus.PENDING)
     values = {"copy_status": TranscriptionStatus.FAILED, "copy_problem": dict(problem)}
-    with context.database.write() as connection:
-        connection.execute(transcriptions.update().where(waits).values(**values))
+    context.database.change(transcriptions.update().where(waits).values(**values))
 
 
 def _sources(connection: Connection, row: Row[Any]) -> list[blobs.Blob]:

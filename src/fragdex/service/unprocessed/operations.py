@@ -160,8 +160,7 @@ def _examine(context: ServiceContext, arrived: Arrived) -> _Examined:
     inspector = arrived.watcher or Inspector()
     refusal = inspector.refusal()
     wanted = sa.select(_FILE.process_when_complete).where(_FILE.id == arrived.record_id)
-    with context.database.read() as connection:
-        process = bool(connection.scalar(wanted))
+    process = bool(context.database.scalar(wanted))
     if refusal:
         return _Examined(refusal, None, None)
     if inspector.large:

@@ -183,8 +183,7 @@ def file_alike(
         .order_by(row.id.desc())
         .limit(MOST_NAMES)
     )
-    with context.database.read() as connection:
-        rows = connection.execute(query).all()
+    rows = context.database.all(query)
     most = sorted(rows, key=lambda one: -similarity(one.filename, filename))[:MOST_FILES]
     best = most_similar(context, key, [one.store_key for one in most], check) if most else None
     return most[best] if best is not None and best < len(most) else None

@@ -500,8 +500,7 @@ def _video(context: ServiceContext, process_id: str) -> Any | None:
         .where(processes.c.id == process_id, track.type == "video", track.track_id >= 0)
         .order_by(track.track_id)
     )
-    with context.database.read() as connection:
-        return connection.execute(wanted.limit(1)).first()
+    return context.database.first(wanted.limit(1))
 
 
 def _publish_scrub_track(

@@ -317,8 +317,7 @@ class FileRepository(Repository[Record, Page]):
             if not arrived.byte_size:
                 return None
             declared = sa.select(row.mime_type).where(row.id == arrived.record_id)
-            with context.database.read() as connection:
-                mime_type = connection.scalar(declared)
+            mime_type = context.database.scalar(declared)
             if mime_type is None:
                 raise self.not_found()
             return self._examine(context, arrived, mime_type)

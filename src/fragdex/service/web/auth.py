@@ -138,8 +138,7 @@ class Authenticator:
         living = select(tables.keys.c.expires_at).where(
             tables.keys.c.id == key_id, tables.keys.c.revoked_at.is_(None)
         )
-        with self._context.database.read() as connection:
-            row = connection.execute(living).first()
+        row = self._context.database.first(living)
         if row is None:
             raise Unauthenticated("the key that signed this token was revoked")
         return math.inf if row.expires_at is None else row.expires_at.timestamp()

@@ -199,8 +199,7 @@ def _claim(
         return claim
     except IntegrityError:
         pass
-    with context.database.read() as connection:
-        first = connection.execute(select(replays).where(claim.row)).first()
+    first = context.database.first(select(replays).where(claim.row))
     if first is not None and first.request_hash != request_hash:
         raise IdempotencyMismatch(
             "this Idempotency-Key was sent with another request", header="Idempotency-Key"
@@ -222,16 +221,14 @@ def _save_answer(
     saved = body if secret is None else secret.without(body)
     values = {"status": response.status_code, "headers": headers, "body": saved}
     mine = and_(claim.row, replays.c.created_at == claim.at)
-    with context.database.write() as connection:
-        connection.execute(update(replays).where(mine).values(**values))
+    context.database.change(update(replays).where(mine).values(**values))
 
 
 def _give_up(context: ServiceContext, claim: _Claim) -> None:
     mine = and_(claim.row, replays.c.created_at == claim.at, replays.c.status.is_(None))
     left = context.part(_Claims).left
     left[claim.name] = claim.at
-    with context.database.write() as connection:
-        connection.execute(delete(replays).where(mine))
+    context.database.change(delete(replays).where(mine))
     left.pop(claim.name, None)
 
 

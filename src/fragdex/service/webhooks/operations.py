@@ -222,11 +222,9 @@ def forget_deliveries(context: ServiceContext) -> int:
     """Delete deliveries older than jobs are remembered, up to 1000; returns how many."""
     before = instant() - timedelta(days=context.settings.job_history_days)
     old = sa.select(_ROW.id).where(_ROW.created_at < before).limit(_FORGOTTEN_AT_ONCE)
-    with context.database.read() as connection:
-        ids = connection.scalars(old).all()
+    ids = context.database.scalars(old)
     if ids:
-        with context.database.write() as connection:
-            connection.execute(webhook_deliveries.delete().where(_ROW.id.in_(ids)))
+        context.database.change(webhook_deliveries.delete().where(_ROW.id.in_(ids)))
     return len(ids)
 
 

@@ -238,8 +238,7 @@ def _due(context: ServiceContext, job: Job) -> Row[Any] | None:
         .join(webhooks, _HOOK.id == _ROW.webhook_id)
         .where(_mine(job))
     )  # fmt: skip
-    with context.database.read() as connection:
-        return connection.execute(query).one_or_none()
+    return context.database.first(query)
 
 
 def _headers(installation: bytes, row: Row[Any], body: bytes) -> dict[str, str]:
