@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -104,8 +105,19 @@ def test_nothing_and_next_to_nothing_can_be_given(engine):
 def test_a_language_is_told_or_not(engine, said):
     language = engine.detect(said)
     assert language is None or (isinstance(language, str) and len(language) in (2, 3))
-    # one that knows several is asked about each stretch
-    assert (len(engine.languages or ()) > 1) == (engine.name == "faster-whisper")
+
+
+def test_whisper_is_asked_by_a_minute_of_sound_and_not_by_silence():
+    """The model of the tests knows English alone."""
+    engine = make_engine(EngineChoice("faster-whisper"))
+    engine._model = mock.Mock()
+    engine._model.model.is_multilingual = True
+    engine._model.detect_language.return_value = ("de", 0.9, [])
+    assert engine.detect([np.full(40 * 16_000, 16384, np.int16)] * 2) == "de"
+    audio = engine._model.detect_language.call_args.kwargs["audio"]
+    assert (len(audio), audio.dtype, audio.max()) == (60 * 16_000, np.float32, 0.5)
+    assert engine.detect([np.zeros(16_000, np.int16)]) is engine.detect([]) is None
+    assert engine._model.detect_language.call_count == 1
 
 
 def test_an_unknown_language_is_refused_by_name():
