@@ -138,6 +138,10 @@ _M_ARENA_MAX = -8
 _KEY = re.compile(r"(?:ef_[^_]+_)?(.+)")
 
 
+KeyId = Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the key itself.")]
+Tenant = Annotated[str, typer.Argument(metavar="NAME", help="The tenant.")]
+
+
 @contextmanager
 def opened_database(settings: Any, *, create: bool = False) -> Iterator[Any]:
     """The database of a service, until the block ends; made where it is missing, with `create`."""
@@ -241,7 +245,7 @@ def list_keys(json: options.Json = False, *, settings: Any) -> int:
 
 @has_settings(*DATABASE)
 def revoke_key(
-    key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the key itself.")],
+    key: KeyId,
     json: options.Json = False,
     *,
     settings: Any,
@@ -265,7 +269,7 @@ def revoke_key(
 
 @has_settings(*DATABASE)
 def rotate_key(
-    key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the key itself.")],
+    key: KeyId,
     previous_hours: Annotated[
         float,
         typer.Option(metavar="HOURS", min=0, max=8760, help="How long the old secret stays valid."),
@@ -353,7 +357,7 @@ def list_tenants(json: options.Json = False, *, settings: Any) -> int:
 
 @has_settings(*DATABASE)
 def delete_tenant(
-    tenant: Annotated[str, typer.Argument(metavar="NAME", help="The tenant.")],
+    tenant: Tenant,
     yes: Annotated[
         bool, typer.Option("--yes", help="Delete it; otherwise only print what would be deleted.")
     ] = False,
@@ -400,7 +404,7 @@ def _option(name: str, metavar: str, text: str) -> Any:
 
 @has_settings(*DATABASE)
 def tenant_limits(
-    tenant: Annotated[str, typer.Argument(metavar="NAME", help="The tenant.")],
+    tenant: Tenant,
     max_stored_bytes: Annotated[
         str | None, _option("max-stored-bytes", "BYTES", "Quota of stored bytes, such as 10GB.")
     ] = None,

@@ -44,6 +44,12 @@ class FitKind(StrEnum):
 SUFFIXES = {".jpg": "jpeg", **{f".{kind}": str(kind) for kind in PictureKind}}
 
 
+Quality = Annotated[
+    int,
+    typer.Option("--quality", min=1, max=100, metavar="N", help="Quality, 1 to 100; not of PNG."),
+]
+
+
 def picture_kind(output: str | None, format: PictureKind | None) -> str:
     """The format that is requested, by name or by the end of a path; else JPEG."""
     if format is not None:
@@ -80,12 +86,7 @@ def thumbnail(
         PictureKind | None,
         typer.Option("--format", "-f", help="The form to write.", show_default="as in PATH"),
     ] = None,
-    quality: Annotated[
-        int,
-        typer.Option(
-            "--quality", min=1, max=100, metavar="N", help="Quality, 1 to 100; not of PNG."
-        ),
-    ] = 80,
+    quality: Quality = 80,
     track: options.Track = None,
     json: options.Json = False,
     *,
@@ -162,12 +163,7 @@ def storyboard(
     format: Annotated[
         PictureKind, typer.Option("--format", "-f", help="The form to write.")
     ] = PictureKind.JPEG,
-    quality: Annotated[
-        int,
-        typer.Option(
-            "--quality", min=1, max=100, metavar="N", help="Quality, 1 to 100; not of PNG."
-        ),
-    ] = 75,
+    quality: Quality = 75,
     track: options.Track = None,
     json: options.Json = False,
     *,
