@@ -45,14 +45,7 @@ from fragdex.service.transcriptions import worker as transcribing
 from fragdex.service.transcriptions.worker import engine_state
 from fragdex.service.unprocessed import routes as unprocessed
 from fragdex.service.unprocessed import worker as processing
-from fragdex.service.web import (
-    access_routes,
-    documents,
-    health,
-    idempotency,
-    problems,
-    rates,
-)
+from fragdex.service.web import access_routes, documents, health, idempotency, problems, rates
 from fragdex.service.web.auth import Authenticator
 from fragdex.service.web.events import Watcher
 from fragdex.service.web.front import Front

@@ -152,11 +152,7 @@ def create_caption(
             found=new.mime_type or new.filename,
         )
     md5 = None if told_md5 is None else md5_bytes(told_md5)
-    values = {
-        "filename": new.filename,
-        "mime_type": mime_type.value,
-        "expires_at": expires_at,
-    }
+    values = {"filename": new.filename, "mime_type": mime_type.value, "expires_at": expires_at}
     return CAPTIONS.announce(context, tenant_id, new.byte_size, md5, values)
 
 

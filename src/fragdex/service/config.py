@@ -252,8 +252,7 @@ class Settings(BaseSettings):
         30, gt=0, description="time for running requests to end, after that"
     )
     ready_needs_browser: bool = Field(
-        False,
-        description="whether `/readyz` is 503 if this process runs jobs and has no browser",
+        False, description="whether `/readyz` is 503 if this process runs jobs and has no browser"
     )
     max_connections: int = Field(2000, ge=1, description="requests at once; more get 503")
     threads: int = Field(

@@ -39,12 +39,7 @@ from fragdex.service.records.tables import isobmff_files, timelines
 from fragdex.service.records.tenant_limits import ensure_within_quota
 from fragdex.service.streaming import child
 from fragdex.service.streaming.routes import title_routes
-from fragdex.service.streaming.titles import (
-    StoredMedium,
-    StoredTitle,
-    media_of_file,
-    title_of,
-)
+from fragdex.service.streaming.titles import StoredMedium, StoredTitle, media_of_file, title_of
 from fragdex.service.uploads.family import Family
 from fragdex.service.uploads.repository import Repository
 from fragdex.service.web.auth import Asking, InContext

@@ -7,14 +7,7 @@ arrives, without a change of thread; all others take the general way (decision 0
 
 from __future__ import annotations
 
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -149,12 +142,7 @@ class PreparedSegment:
     __slots__ = ("_file", "_is_stretch", "_places", "_span", "headers", "name", "size")
 
     def __init__(
-        self,
-        view: View,
-        name: str,
-        file: FileInfo,
-        places: Interleaved,
-        fields: Mapping[str, str],
+        self, view: View, name: str, file: FileInfo, places: Interleaved, fields: Mapping[str, str]
     ) -> None:
         self.name, self._file = name, file
         start, size = places.start, places.size

@@ -13,13 +13,7 @@ import sqlalchemy as sa
 from pydantic import Field
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.errors import (
-    Conflict,
-    InvalidRequest,
-    NotYet,
-    RecordNotFound,
-    UploadIncomplete,
-)
+from fragdex.errors import Conflict, InvalidRequest, NotYet, RecordNotFound, UploadIncomplete
 from fragdex.service import captions
 from fragdex.service.captions import CaptionFacts
 from fragdex.service.context import ServiceContext

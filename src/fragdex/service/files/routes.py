@@ -86,11 +86,7 @@ image_routes = Family(image_router, "/image_files", "image file", record_at="/{i
 image_routes.creation(NewImage, ImageRecord, images.create_image)
 image_routes.listing(ImageList, FileStatus, IMAGES.page)
 image_routes.by_md5(ImageRecord, IMAGES.find)
-image_routes.upload(
-    ImageRecord,
-    IMAGES.get,
-    IMAGES.target,
-)
+image_routes.upload(ImageRecord, IMAGES.get, IMAGES.target)
 image_routes.record(
     ImageRecord, IMAGES.get, description="The record, with the size in pixels once it is known."
 )
@@ -112,11 +108,7 @@ caption_routes = Family(caption_router, "/caption_files", "caption file", record
 caption_routes.creation(NewCaption, CaptionRecord, _create_caption)
 caption_routes.listing(CaptionList, FileStatus, CAPTIONS.page)
 caption_routes.by_md5(CaptionRecord, CAPTIONS.find)
-caption_routes.upload(
-    CaptionRecord,
-    CAPTIONS.get,
-    CAPTIONS.target,
-)
+caption_routes.upload(CaptionRecord, CAPTIONS.get, CAPTIONS.target)
 caption_routes.record(CaptionRecord, CAPTIONS.get)
 
 
@@ -281,12 +273,7 @@ async def _file_id(caller: Asking, id: RecordId) -> str:
     return id
 
 
-@router.post(
-    TRACKS,
-    status_code=201,
-    responses=CREATION,
-    dependencies=[Depends(idempotency_key)],
-)
+@router.post(TRACKS, status_code=201, responses=CREATION, dependencies=[Depends(idempotency_key)])
 async def create_file_track(
     id: RecordId, new: NewFileTrack, response: Response, caller: Asking, context: InContext
 ) -> TrackRecord:
@@ -330,11 +317,7 @@ async def upload_file_index(
     )
 
 
-@router.get(
-    "/files/{id}/index",
-    response_class=Response,
-    responses=FORM_ANSWERS,
-)
+@router.get("/files/{id}/index", response_class=Response, responses=FORM_ANSWERS)
 @asks_store
 def get_file_index(
     id: RecordId,

@@ -11,12 +11,7 @@ from pydantic import Field, field_validator
 from sqlalchemy.engine import Connection, Row
 from typing_extensions import TypeAliasType
 
-from fragdex.errors import (
-    Conflict,
-    NotYet,
-    RecordNotFound,
-    UploadIncomplete,
-)
+from fragdex.errors import Conflict, NotYet, RecordNotFound, UploadIncomplete
 from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs, deletion

@@ -70,11 +70,8 @@ INDEX_BODY: dict[str, Any] = {
     "requestBody": {
         "description": "the index as JSON, or as `.fidx`; whatever Content-Type says",
         "required": True,
-        "content": {
-            "application/json": {"schema": INDEX},
-            MEDIA_TYPES["fidx"]: BINARY,
-        },
-    },
+        "content": {"application/json": {"schema": INDEX}, MEDIA_TYPES["fidx"]: BINARY},
+    }
 }
 FORM_ANSWERS: dict[int | str, dict[str, Any]] = {
     **answers(
@@ -94,9 +91,7 @@ FORM_ANSWERS: dict[int | str, dict[str, Any]] = {
 TrackId = Annotated[
     int | None,
     Query(
-        ge=-1,
-        le=2**32,
-        description="default: the first video track, or else the first audio track",
+        ge=-1, le=2**32, description="default: the first video track, or else the first audio track"
     ),
 ]
 Milliseconds = Annotated[float, Query(ge=-1e15, le=1e15, allow_inf_nan=False)]
@@ -121,11 +116,7 @@ async def upload_isobmff_file_index(
     )
 
 
-@router.get(
-    "/isobmff_files/{id}/index",
-    response_class=Response,
-    responses=FORM_ANSWERS,
-)
+@router.get("/isobmff_files/{id}/index", response_class=Response, responses=FORM_ANSWERS)
 @asks_store
 def get_isobmff_file_index(
     id: RecordId,
@@ -273,10 +264,7 @@ CREATION: Answers = {
 }
 MISSING: Answers = {202: {"model": TrackRecord, "description": "Bytes are missing"}}
 NOT_FOUND = answers(RecordNotFound)
-MEDIA = {
-    **answers(*UNMADE, NotReady),
-    **media_answers("video/mp4", "audio/mp4", "application/mp4"),
-}
+MEDIA = {**answers(*UNMADE, NotReady), **media_answers("video/mp4", "audio/mp4", "application/mp4")}
 
 OfFile = Callable[[ServiceContext, str, str], str]
 """The id of the ISOBMFF file that a tenant's path names; raises RecordNotFound."""
@@ -285,15 +273,13 @@ _NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,9}", re.ASCII)
 
 
 async def _file_id(
-    caller: Asking,
-    file_id: Annotated[str, Path(description="as the service gave it")],
+    caller: Asking, file_id: Annotated[str, Path(description="as the service gave it")]
 ) -> str:
     return record_id(file_id)
 
 
 async def _file_of_query(
-    caller: Asking,
-    file_id: Annotated[str, Query(description="of which file")],
+    caller: Asking, file_id: Annotated[str, Query(description="of which file")]
 ) -> str:
     return record_id(file_id)
 
@@ -454,10 +440,7 @@ def track_routes(
 
 
 @router.post(
-    "/isobmff_tracks",
-    status_code=201,
-    responses=CREATION,
-    dependencies=[Depends(idempotency_key)],
+    "/isobmff_tracks", status_code=201, responses=CREATION, dependencies=[Depends(idempotency_key)]
 )
 async def create_isobmff_track(
     new: NewTrack, response: Response, caller: Asking, context: InContext
@@ -474,9 +457,7 @@ async def create_isobmff_track(
 
 @router.get("/isobmff_tracks", responses=answers(*UNMADE))
 def list_isobmff_tracks(
-    caller: Asking,
-    context: InContext,
-    file_id: Annotated[str, Depends(_file_of_query)],
+    caller: Asking, context: InContext, file_id: Annotated[str, Depends(_file_of_query)]
 ) -> TrackList:
     """The tracks of a file whose bytes are announced, by their ids."""
     tenant_id = caller.tenant_id
@@ -487,18 +468,12 @@ def list_isobmff_tracks(
 
 def _with_tracks(context: ServiceContext, tenant_id: str, file_id: str) -> FileWithTracks:
     return operations.by_own_id(
-        context,
-        tenant_id,
-        file_id,
-        lambda own: tracks.file_with_tracks(context, tenant_id, own),
+        context, tenant_id, file_id, lambda own: tracks.file_with_tracks(context, tenant_id, own)
     )
 
 
 track_routes(
-    router,
-    "/isobmff_tracks/{file_id}",
-    "isobmff_track",
-    Annotated[str, Depends(_file_id)],
+    router, "/isobmff_tracks/{file_id}", "isobmff_track", Annotated[str, Depends(_file_id)]
 )
 
 
@@ -513,10 +488,7 @@ routes.creation(
 routes.listing(FileList, IsobmffFileStatus, operations.FILES.page)
 routes.by_md5(FileRecord, operations.file_by_md5, description="The file with this md5.")
 routes.record(
-    FileWithTracks,
-    _with_tracks,
-    description="A file and its tracks.",
-    responses=answers(*UNMADE),
+    FileWithTracks, _with_tracks, description="A file and its tracks.", responses=answers(*UNMADE)
 )
 routes.deletion(
     operations.delete_file,

@@ -212,11 +212,7 @@ def blob_of_track(
 # One statement, made once: every range that a player fetches asks it.
 _BYTES = (
     sa.select(
-        isobmff_tracks.c.type,
-        blobs.c.store_key,
-        blobs.c.byte_size,
-        blobs.c.md5,
-        blobs.c.sha256,
+        isobmff_tracks.c.type, blobs.c.store_key, blobs.c.byte_size, blobs.c.md5, blobs.c.sha256
     )
     .select_from(isobmff_tracks.outerjoin(blob_uses, OWN_BYTES).outerjoin(blobs, OF_USE))
     .where(

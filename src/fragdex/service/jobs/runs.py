@@ -77,9 +77,7 @@ def turn_begun(connection: Connection, queue: str, turn: int) -> None:
     """Write down that a piece of work has begun; who comes new to the queue starts here."""
     new = insert(connection, turns).values(queue=queue, tenant_id=_BEGUN, next=turn)
     statement = new.on_conflict_do_update(
-        index_elements=[_TURN.queue, _TURN.tenant_id],
-        set_={"next": turn},
-        where=_TURN.next < turn,
+        index_elements=[_TURN.queue, _TURN.tenant_id], set_={"next": turn}, where=_TURN.next < turn
     )
     connection.execute(statement)
 

@@ -672,9 +672,7 @@ Index(
 )
 
 executors = table(
-    "executors",
-    Column("id", String(80), primary_key=True),
-    at("seen_at", needed=True),
+    "executors", Column("id", String(80), primary_key=True), at("seen_at", needed=True)
 )
 
 turns = table(

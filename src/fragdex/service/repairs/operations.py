@@ -11,10 +11,7 @@ from pydantic import Field
 from sqlalchemy.engine import Connection, Row
 from typing_extensions import TypeAliasType
 
-from fragdex.errors import (
-    BytesMissing,
-    InvalidRequest,
-)
+from fragdex.errors import BytesMissing, InvalidRequest
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs
 from fragdex.service.records.identifiers import instant, new_id

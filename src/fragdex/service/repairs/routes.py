@@ -6,12 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Body, Depends, Query, Response
 
-from fragdex.errors import (
-    BytesMissing,
-    InvalidRequest,
-    RecordNotFound,
-    Unprocessable,
-)
+from fragdex.errors import BytesMissing, InvalidRequest, RecordNotFound, Unprocessable
 from fragdex.service.records.pages import DEFAULT_LIMIT
 from fragdex.service.repairs import operations
 from fragdex.service.repairs.operations import (

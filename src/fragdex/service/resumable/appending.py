@@ -21,12 +21,7 @@ from typing import IO, Final
 from anyio.to_thread import run_sync
 from fastapi import Request
 
-from fragdex.errors import (
-    ChecksumMismatch,
-    FragdexError,
-    Superseded,
-    UploadBusy,
-)
+from fragdex.errors import ChecksumMismatch, FragdexError, Superseded, UploadBusy
 from fragdex.service.context import ServiceContext
 from fragdex.service.resumable import operations
 from fragdex.service.resumable.operations import Checksum, ResumableUpload

@@ -204,10 +204,7 @@ class UploadRoute(ApiRoute):
 
 
 def _field(name: str, type_: str, description: str, *, required: bool = False) -> dict[str, Any]:
-    schema = {
-        "type": "string",
-        "pattern": PATTERNS[type_],
-    }
+    schema = {"type": "string", "pattern": PATTERNS[type_]}
     parameter = {"name": name, "in": "header", "required": required, "description": description}
     return {**parameter, "schema": schema, "example": "?1" if type_ == "boolean" else "0"}
 
@@ -248,10 +245,7 @@ def state_of(context: ServiceContext, upload: ResumableUpload) -> dict[str, str]
 
 
 def limits_of(
-    context: ServiceContext,
-    most: int | None = None,
-    *,
-    upload: ResumableUpload | None = None,
+    context: ServiceContext, most: int | None = None, *, upload: ResumableUpload | None = None
 ) -> str:
     """`Upload-Limit`."""
     age = None
@@ -274,8 +268,7 @@ router = api_router("resumable uploads", UploadRoute)
 def get_upload_abilities(context: InContext) -> Response:
     """Which limits there are, and that appending is supported."""
     return Response(
-        status_code=204,
-        headers={"Accept-Patch": CONTENT_TYPE, "Upload-Limit": limits_of(context)},
+        status_code=204, headers={"Accept-Patch": CONTENT_TYPE, "Upload-Limit": limits_of(context)}
     )
 
 
@@ -347,10 +340,7 @@ async def head_upload(
         **OK,
         204: {"description": "The bytes were appended; more follow"},
     },
-    openapi_extra={
-        "parameters": [OFFSET, COMPLETE, LENGTH],
-        "requestBody": body_of(CONTENT_TYPE),
-    },
+    openapi_extra={"parameters": [OFFSET, COMPLETE, LENGTH], "requestBody": body_of(CONTENT_TYPE)},
 )
 async def append_upload(
     id: RecordId, request: Request, caller: Asking, context: InContext

@@ -11,11 +11,7 @@ from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
 from fragdex import ByteRange
-from fragdex.errors import (
-    BytesMissing,
-    InvalidRequest,
-    RecordNotFound,
-)
+from fragdex.errors import BytesMissing, InvalidRequest, RecordNotFound
 from fragdex.record import record
 from fragdex.service.captions import type_of as captions_of
 from fragdex.service.context import ServiceContext

@@ -80,11 +80,7 @@ class DraftSource(Source):
     """
 
     def __init__(
-        self,
-        draft: Draft,
-        name: str,
-        size: int,
-        stored: Callable[[int], bytes] = lambda _: b"",
+        self, draft: Draft, name: str, size: int, stored: Callable[[int], bytes] = lambda _: b""
     ) -> None:
         super().__init__(name, size=size)
         self._draft, self._at, self._piece, self._stored = draft, 0, b"", stored

@@ -10,13 +10,7 @@ from fastapi import Request, Response
 
 from fragdex.errors import BytesMissing, InvalidRequest, RecordNotFound, Unavailable
 from fragdex.muxing.view import View
-from fragdex.origin.open_segments import (
-    WAITS,
-    NothingWritten,
-    OpenSegment,
-    wait_for,
-    wait_until,
-)
+from fragdex.origin.open_segments import WAITS, NothingWritten, OpenSegment, wait_for, wait_until
 from fragdex.origin.waiting import TooManyWait
 from fragdex.record import record
 from fragdex.service.context import ServiceContext

@@ -371,8 +371,7 @@ def title_routes(
         context: InContext,
         start_ms: Milliseconds = 0,
         end_ms: Annotated[
-            float | None,
-            Query(gt=0, le=_MOST_MS, allow_inf_nan=False, description="exclusive"),
+            float | None, Query(gt=0, le=_MOST_MS, allow_inf_nan=False, description="exclusive")
         ] = None,
         tracks: Tracks = None,
         exact: Exact = True,
@@ -385,11 +384,7 @@ def title_routes(
         title = find(context, caller.tenant_id, id)
         start, stop = _seconds(start_ms), math.inf if end_ms is None else _seconds(end_ms)
         chosen = None if tracks is None else [int(one) for one in tracks.split(",")]
-        return _file(
-            request,
-            title,
-            lambda: title.clip(start, stop, tracks=chosen, exact=exact),
-        )
+        return _file(request, title, lambda: title.clip(start, stop, tracks=chosen, exact=exact))
 
     async def thumbnail(
         id: RecordId,

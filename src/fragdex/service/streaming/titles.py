@@ -50,13 +50,7 @@ from fragdex.service.isobmff.tracks import OF_USE, OWN_BYTES
 from fragdex.service.records.blobs import Blob
 from fragdex.service.records.tables import blob_uses, blobs, isobmff_files, isobmff_tracks
 from fragdex.service.unprocessed.records import FAMILY as VIDEOS
-from fragdex.serving.answers import (
-    LARGEST,
-    PREPARED,
-    Located,
-    PreparedSegment,
-    SegmentResponse,
-)
+from fragdex.serving.answers import LARGEST, PREPARED, Located, PreparedSegment, SegmentResponse
 
 _SAMPLES_IN_MEMORY: Final = 4_000_000
 """Of all packages that a process keeps: about 100 bytes each."""
@@ -487,11 +481,7 @@ class RemoteTitles(SingleFlightCache[RemoteTitle]):
         self._hosts: AllowedHosts | None = None
 
     def use(
-        self,
-        context: ServiceContext,
-        tenant_id: str,
-        url: str,
-        do: Callable[[RemoteTitle], Found],
+        self, context: ServiceContext, tenant_id: str, url: str, do: Callable[[RemoteTitle], Found]
     ) -> Found:
         """What comes of the video at a URL; done again, once, where the video has changed.
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import (
-    AliasChoices,
-    Field,
-    ModelWrapValidatorHandler,
-    PrivateAttr,
-    model_validator,
-)
+from pydantic import AliasChoices, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 from typing_extensions import TypeAliasType
 
 from fragdex.service.isobmff.operations import MAX_TRACK_ID

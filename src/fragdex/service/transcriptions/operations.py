@@ -267,11 +267,7 @@ def fragment(
 
 
 def written(
-    context: ServiceContext,
-    tenant_id: str,
-    transcription_id: str,
-    form: str,
-    layout: CaptionLayout,
+    context: ServiceContext, tenant_id: str, transcription_id: str, form: str, layout: CaptionLayout
 ) -> tuple[str, str]:
     """The whole of a transcription as captions, and their media type.
 

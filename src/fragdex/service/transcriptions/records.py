@@ -10,12 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import Index, Track
-from fragdex.errors import (
-    BytesMissing,
-    InvalidRequest,
-    RecordNotFound,
-    Unprocessable,
-)
+from fragdex.errors import BytesMissing, InvalidRequest, RecordNotFound, Unprocessable
 from fragdex.record import record
 from fragdex.seeking.track import presented
 from fragdex.service.config import Settings

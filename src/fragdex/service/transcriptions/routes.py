@@ -51,10 +51,7 @@ GOING: dict[int | str, dict[str, Any]] = {
 
 
 @router.post(
-    "/transcriptions",
-    status_code=201,
-    responses=REFUSED,
-    dependencies=[Depends(idempotency_key)],
+    "/transcriptions", status_code=201, responses=REFUSED, dependencies=[Depends(idempotency_key)]
 )
 @asks_store
 def create_transcription(

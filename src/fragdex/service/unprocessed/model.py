@@ -57,11 +57,7 @@ class Problem(ApiModel):
         row = row_of(error if isinstance(error, type) else kinds.ServiceError)
         detail = str(saved.get("detail") or row.title)
         return cls(
-            type=row.type,
-            title=row.title,
-            status=row.status,
-            detail=detail,
-            action=row.action,
+            type=row.type, title=row.title, status=row.status, detail=detail, action=row.action
         )
 
 

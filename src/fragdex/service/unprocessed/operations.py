@@ -10,12 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from fragdex import Index, open_index
-from fragdex.errors import (
-    BytesMissing,
-    FragdexError,
-    Unavailable,
-    Unprocessable,
-)
+from fragdex.errors import BytesMissing, FragdexError, Unavailable, Unprocessable
 from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.indexing.isolated import IN_THREAD
@@ -333,12 +328,7 @@ def why_processed(
 
 
 def track_of(
-    context: ServiceContext,
-    tenant_id: str,
-    index: Index,
-    key: str,
-    md5: bytes,
-    sha256: bytes,
+    context: ServiceContext, tenant_id: str, index: Index, key: str, md5: bytes, sha256: bytes
 ) -> StagedTrack:
     """A complete file that needs no processing as a track of itself, its index written."""
     (track,) = index.tracks

@@ -48,9 +48,7 @@ def _record_of(row: Any) -> UnprocessedFile:
     elif row.completed_at is not None:
         known["status"] = UnprocessedStatus.COMPLETE
     return UnprocessedFile(
-        fragment_index_complete=row.index_key is not None,
-        problem=Problem.of(row.problem),
-        **known,
+        fragment_index_complete=row.index_key is not None, problem=Problem.of(row.problem), **known
     )
 
 

@@ -6,11 +6,7 @@ from typing import Any
 
 from fastapi import Depends, Response
 
-from fragdex.errors import (
-    BytesMissing,
-    RecordNotFound,
-    Unprocessable,
-)
+from fragdex.errors import BytesMissing, RecordNotFound, Unprocessable
 from fragdex.service.unprocessed import operations
 from fragdex.service.unprocessed.model import (
     NewUnprocessedFile,

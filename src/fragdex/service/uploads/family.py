@@ -17,12 +17,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from fragdex.errors import (
-    FragdexError,
-    NotReady,
-    RecordNotFound,
-    UploadIncomplete,
-)
+from fragdex.errors import FragdexError, NotReady, RecordNotFound, UploadIncomplete
 from fragdex.service.context import ServiceContext
 from fragdex.service.records.blobs import StoredBytes
 from fragdex.service.records.identifiers import md5_bytes
@@ -75,13 +70,7 @@ class Family:
     """
 
     def __init__(
-        self,
-        router: APIRouter,
-        path: str,
-        noun: str,
-        *,
-        record_at: str = "/{id}",
-        plural: str = "",
+        self, router: APIRouter, path: str, noun: str, *, record_at: str = "/{id}", plural: str = ""
     ) -> None:
         self._router, self._path, self._noun, self._record_at = router, path, noun, record_at
         self._all = plural or f"{noun}s"

@@ -24,14 +24,7 @@ from typing import Final
 
 from sqlalchemy.engine import Connection
 
-from fragdex.errors import (
-    Conflict,
-    Finished,
-    RecordNotFound,
-    Unavailable,
-    Unprocessable,
-    UploadGap,
-)
+from fragdex.errors import Conflict, Finished, RecordNotFound, Unavailable, Unprocessable, UploadGap
 from fragdex.record import record
 from fragdex.service.context import ServiceContext
 from fragdex.service.records import blobs

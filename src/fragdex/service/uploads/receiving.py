@@ -206,11 +206,7 @@ async def receive_request(request: Request, tenant_id: str, target: Target) -> P
 
 
 async def receive_body(
-    request: Request,
-    tenant_id: str,
-    target: Target,
-    chunk: Chunk,
-    body: AsyncIterator[bytes],
+    request: Request, tenant_id: str, target: Target, chunk: Chunk, body: AsyncIterator[bytes]
 ) -> Progress:
     """Receive the body of a request as bytes of an upload.
 

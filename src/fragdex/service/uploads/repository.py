@@ -14,11 +14,7 @@ from typing import Any, Generic, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from fragdex.errors import (
-    BytesMissing,
-    RecordNotFound,
-    TooLarge,
-)
+from fragdex.errors import BytesMissing, RecordNotFound, TooLarge
 from fragdex.record import record
 from fragdex.service.config import Settings
 from fragdex.service.context import ServiceContext

@@ -292,11 +292,7 @@ def get_usage(caller: Asking, context: InContext) -> Usage:
         retention_days=own.retention_days,
     )
     return Usage(
-        stored_bytes=stored,
-        row_bytes=rows,
-        jobs=jobs,
-        scope=KeyScope(caller.scope),
-        limits=limits,
+        stored_bytes=stored, row_bytes=rows, jobs=jobs, scope=KeyScope(caller.scope), limits=limits
     )
 
 
@@ -305,8 +301,7 @@ token_router = api_router("url-token")
 
 ParamValue = Annotated[str, Field(max_length=auth.MAX_URL)]
 UrlParams = TypeAliasType(
-    "UrlParams",
-    Annotated[dict[str, ParamValue], Field(min_length=1, max_length=auth.MOST_PARAMS)],
+    "UrlParams", Annotated[dict[str, ParamValue], Field(min_length=1, max_length=auth.MOST_PARAMS)]
 )
 """A name of its own: generated clients name a type that has none by its place."""
 

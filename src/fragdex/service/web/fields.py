@@ -191,8 +191,7 @@ Instant = Annotated[
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="records on a page")]
 Cursor = Annotated[
-    str | None,
-    Query(description="`next_cursor` of the page before", pattern=f"^{CURSOR}$"),
+    str | None, Query(description="`next_cursor` of the page before", pattern=f"^{CURSOR}$")
 ]
 
 

@@ -171,11 +171,7 @@ HTTP: dict[int, Row] = _rows({
 """What is refused before any operation is asked."""
 
 # What these say may name the machine's own paths and addresses.
-SILENT: tuple[type[FragdexError], ...] = (
-    kinds.SourceError,
-    kinds.MissingExtra,
-    kinds.ConfigError,
-)
+SILENT: tuple[type[FragdexError], ...] = (kinds.SourceError, kinds.MissingExtra, kinds.ConfigError)
 
 
 def row_of(error: type[BaseException]) -> Row:

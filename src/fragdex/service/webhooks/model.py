@@ -53,10 +53,7 @@ Types = Annotated[
 ]
 Url = Annotated[
     str,
-    Field(
-        max_length=MAX_URL,
-        description="`https`, at a public address",
-    ),
+    Field(max_length=MAX_URL, description="`https`, at a public address"),
     written_as(r"https?://[!-~]+", "an http URL"),
 ]
 Description = Annotated[str, Field(max_length=1024), NO_NUL]
