@@ -23,8 +23,6 @@ class ListedFilm:
 
     Attributes:
         name: path, URL, or name in a store or file system.
-        size: bytes, or None.
-        etag: its version, or None.
         mtime_ns: nanoseconds since 1970 at which a local file was last written, or None.
     """
 

@@ -40,11 +40,7 @@ class Groups(NamedTuple):
 
 
 def schema() -> Any:
-    """The columns of a set (docs/training.md), as a pyarrow schema.
-
-    Raises:
-        MissingExtra: pyarrow is not installed.
-    """
+    """The columns of a set (docs/training.md), as a pyarrow schema."""
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -82,18 +78,10 @@ def schema() -> Any:
 class SetFile:
     """The rows of a set, by row group.
 
-    Args:
-        path: of the Parquet file.
-
     Attributes:
         ends: of each row group, the number of rows up to its end.
 
     It keeps 32 bytes for each row group. A process that is forked may use it, too.
-
-    Raises:
-        DamagedIndex: it is not a Parquet file, or no set, or a newer one.
-        MissingExtra: pyarrow is not installed.
-        OSError: it cannot be opened.
     """
 
     def __init__(self, path: str) -> None:
@@ -121,21 +109,11 @@ class SetFile:
             )
 
     def read(self, group: int, columns: Sequence[str] | None = None) -> Any:
-        """A row group as a `pyarrow.Table`.
-
-        Args:
-            columns: their paths; None: all.
-
-        Raises:
-            DamagedIndex: it cannot be read.
-        """
+        """A row group as a `pyarrow.Table`."""
         return self._read(group, group + 1, columns)
 
     def pieces(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-        """All rows, some row groups at a time: the number of the first row, and a table.
-
-        Raises: as `read`.
-        """
+        """All rows, some row groups at a time: the number of the first row, and a table."""
         for group in range(0, len(self.ends), _TOGETHER):
             table = self._read(group, min(group + _TOGETHER, len(self.ends)), columns)
             yield (self.ends[group - 1] if group else 0), table
@@ -186,19 +164,11 @@ class GroupWriter:
         self._place = self._groups = self._rows = 0
 
     def group(self, table: Any) -> bytes:
-        """The bytes of the next row group.
-
-        Raises:
-            pyarrow.ArrowException: the table has other columns than a set.
-        """
+        """The bytes of the next row group."""
         return self.again(_written(table))
 
     def again(self, file: bytes) -> bytes:
-        """The bytes of the row groups of another file of a set, which follow; nothing is unpacked.
-
-        Args:
-            file: the whole file.
-        """
+        """The bytes of the row groups of another file of a set, which follow, still packed."""
         footer = _footer_of(file)
         begin = len(_MAGIC) if self._place else 0  # of those of each file, the whole has the first
         for place, end in pairwise(footer.places):
@@ -271,7 +241,6 @@ class _Footer:
         start: where it begins in the file.
         places: where the description of each row group begins in the file, and where the last one
             ends.
-        rows: how many each has.
     """
 
     def __init__(self, file: Any) -> None:
@@ -333,11 +302,7 @@ class _Footer:
         return data
 
     def with_groups(self, described: bytes, count: int, rows: int) -> bytes:
-        """A Parquet file that is a footer alone, with some neighbouring row groups, or with none.
-
-        Args:
-            described: the descriptions of so many row groups, which have so many rows.
-        """
+        """A Parquet file that is a footer alone, with some neighbouring row groups or none."""
         before, after = self.around(count, rows)
         footer = before + described + after
         return _MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC

@@ -60,9 +60,6 @@ class SetNames:
         folder: of the file, which is deleted by `close`; that of a run that was killed is deleted
             by the next one.
 
-    Raises:
-        OSError: the file cannot be written.
-
     Names are ordered by their code points, as Python's `sorted` orders them.
     """
 
@@ -96,8 +93,6 @@ class SetNames:
         """Rows that are saved; the last one of a name counts.
 
         Args:
-            file: the number of their file.
-            first: that of the first row in it.
             rows: with path, size, etag, mtime_ns and error.
         """
         self._insert(

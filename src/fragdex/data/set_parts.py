@@ -51,10 +51,7 @@ def row_of(
     """The row of a video; None: it is as an earlier run knows it.
 
     Args:
-        film: with the name that it is opened by.
-        known: of an earlier run.
         name: that the row has.
-        options: as `open_source` takes them.
 
     Raises: what opening and indexing raise; UndecodableMedia where its pictures are encrypted.
     """
@@ -190,8 +187,6 @@ class SetParts:
         names: of the videos that it is to have, and of the rows that there are.
 
     A context manager.
-
-    Raises: as `SetFile`.
     """
 
     def __init__(self, path: str) -> None:

@@ -66,10 +66,6 @@ def slots_for(workers: int, size: int, *, ahead: int, limit: int) -> BatchSlots 
 class BatchSlots:
     """Shared memory for the batches of several workers.
 
-    Attributes:
-        workers: how many there are.
-        bytes: of all slots.
-
     Args:
         workers, each: slots of each worker.
         size: bytes of a slot, a multiple of 64.
@@ -103,11 +99,7 @@ class BatchSlots:
         return self._reader == os.getpid()
 
     def writer(self, worker: int, *, tensors: bool = False) -> SlotWriter:
-        """What writes the batches of a worker; what an earlier one left unread is lost.
-
-        Args:
-            tensors: batches arrive as tensors of torch.
-        """
+        """What writes the batches of a worker; what an earlier one left unread is lost."""
         return SlotWriter(self, worker, tensors=tensors)
 
     def free(self, worker: int) -> int | None:
@@ -189,26 +181,14 @@ def _set_up(*state: Any) -> BatchSlots:
 
 
 class SlotWriter:
-    """Writes the batches of one worker.
-
-    Args:
-        slots: where to.
-        worker: its number.
-        tensors: batches arrive as tensors of torch.
-    """
+    """Writes the batches of one worker."""
 
     def __init__(self, slots: BatchSlots, worker: int, *, tensors: bool) -> None:
         self._slots, self._worker, self._tensors = slots, worker, tensors
         slots.forget(worker)
 
     def filled(self, work: Callable[[Make], Any]) -> Any:
-        """A batch in a free slot, ready to be sent; where it has no room, as it is made.
-
-        Args:
-            work: makes the batch, a dict, with arrays that it lets be made.
-
-        Raises: as `work`.
-        """
+        """A batch in a free slot, ready to be sent; where it has no room, as it is made."""
         slot = self._slots.free(self._worker)
         if slot is None:
             return work(np.empty)
@@ -268,11 +248,7 @@ class SharedBatch:
     tensors: bool
 
     def arrived(self) -> dict[str, Any]:
-        """The batch, its large arrays in shared memory; nothing, if its worker has begun again.
-
-        Raises:
-            TypeError: this process does not read the batches.
-        """
+        """The batch, its large arrays in shared memory; nothing, if its worker has begun again."""
         return _arrived(self.key, self.slot, self.number, self.parts, self.tensors)
 
     def __reduce__(self) -> Any:

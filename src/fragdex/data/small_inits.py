@@ -24,8 +24,6 @@ def remembered(init: bytes, track: int, make: Callable[[], bytes | None]) -> byt
 
     Args:
         init: ftyp and moov, of a file that `indexing.simple_files` knows.
-        track: the one that is kept.
-        make: what makes the segment.
     """
     headers = _headers(init, track)
     if headers is None:

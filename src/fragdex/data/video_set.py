@@ -41,9 +41,7 @@ class Spans(NamedTuple):
     """Lengths of some videos; arrays of int64.
 
     Attributes:
-        frames: how many there are.
         start, end: ticks of presentation time of the first frame and after the last one.
-        timescale: ticks a second.
     """
 
     frames: Int64

@@ -42,8 +42,6 @@ class Dealt(NamedTuple):
     """A batch for a worker.
 
     Attributes:
-        worker: its number.
-        windows: of the batch.
         soon: of the next batches that this worker will make.
     """
 
@@ -58,8 +56,6 @@ def dealt(
     """Batches in order, dealt to workers in turn; some that divide a run of neighbours to one.
 
     Args:
-        video_of: the video of a window.
-        workers: how many there are.
         most: batches in sequence for one of them.
     """
     coming: deque[tuple[int, list[int]]] = deque()

@@ -90,11 +90,7 @@ Lengths = npt.NDArray[np.unsignedinteger[Any]]
 
 
 class Runs:
-    """Runs of neighbouring windows by their lengths.
-
-    Args:
-        lengths: in sequence, some at a time; arrays of one type.
-    """
+    """Runs of neighbouring windows by their lengths."""
 
     def __init__(self, lengths: Iterator[Lengths]) -> None:
         data, kind = bytearray(), np.dtype(np.uint8)

@@ -56,10 +56,7 @@ class OpenFilms:
         self._pid = os.getpid()
 
     def frames(self, video: int) -> Frames:
-        """The frames of a video.
-
-        Raises: as `VideoSet.frames`.
-        """
+        """The frames of a video."""
         if self._pid != os.getpid():
             # Files and decoders of the other process are not touched.
             self._open, self._resting = OrderedDict(), OrderedDict()
@@ -113,7 +110,6 @@ class _Reading(NamedTuple):
 
     Attributes:
         places: of the windows, in what is requested.
-        numbers: of all their frames.
         boxes: of each of these; None: all of them as the frames are.
         soon: frames of the video that later calls will want; None: not known.
         before: what its frames had cost before.
@@ -495,12 +491,7 @@ class Windows(Sequence[Sample]):
         ahead: dict[int, list[int]],
         soon: dict[int, list[int]] | None,
     ) -> None:
-        """Do the work for a group of videos; meanwhile read bytes.
-
-        Args:
-            ahead: whose bytes, by video.
-            soon: by video, the windows that are wanted after those.
-        """
+        """Do the work for a group of videos; meanwhile read bytes."""
         both = {
             reading.video: self._wanted(reading.video, reading.frames, ahead[reading.video], soon)
             for reading in readings
@@ -627,7 +618,6 @@ def _in_order(lengths: Lengths, counts: Int64, numbers: Int64) -> Lengths:
     """The lengths of runs in the order of their videos.
 
     Args:
-        lengths: of the runs of all videos.
         counts, numbers: how many each of these videos has, in the same order.
     """
     order = np.argsort(numbers)
@@ -681,11 +671,7 @@ def _arrays(pixels: Any) -> tuple[Any, ...]:
 
 
 def stacked(samples: list[Sample], make: Make = np.empty) -> Sample:
-    """The samples as one of arrays; they lose what they held, so that it is not there twice.
-
-    Args:
-        make: makes those arrays.
-    """
+    """The samples as one of arrays; they lose what they held, so that it is not there twice."""
 
     def stack(values: list[Any]) -> Any:
         if isinstance(values[0], tuple):
@@ -725,9 +711,6 @@ class ReadAhead:
 
     Of each video at most `fragdex.frames.frame_reader.READ_AT_ONCE` bytes. Its threads end when
     they have read. It goes to other processes empty, by fork as well.
-
-    Args:
-        threads: at most.
     """
 
     def __init__(self, threads: int) -> None:

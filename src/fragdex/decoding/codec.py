@@ -84,24 +84,16 @@ class TrackCodec:
 
     Attributes:
         name: of the codec, as FFmpeg calls it, whichever of its decoders is used.
-        kind: `audio` or `video`.
         wide: whether a high band is made out of the lower one (HE-AAC).
         device: what decodes it; None: the processor.
         skip: samples that the decoder gives at the start of the track and that are not sound
             (RFC 7845, 4.2); they are shown by no edit list where the track has none.
 
     Args:
-        init: ftyp and moov.
-        track: track_ID.
-        codec: its RFC 6381 string, where it is known.
         device: hardware that decodes: `cuda`, `vaapi`, `videotoolbox`, with a number or path
             after a colon where there are several; None: the processor. Where it cannot, a
             RuntimeWarning says why, and the processor decodes.
         stays: pictures stay in the memory of a CUDA device.
-
-    Raises:
-        UndecodableMedia: FFmpeg's libraries know no decoder for it.
-        MissingExtra: PyAV is not installed.
     """
 
     def __init__(
@@ -260,10 +252,6 @@ _IS_SUPPORTED, _ENGINES = 24, 25
 def engines_of(number: int, codec: str) -> int:
     """How many engines of a CUDA device decode a codec, as its driver says; 0: it does not say.
 
-    Args:
-        number: of the device.
-        codec: FFmpeg's name.
-
     The first call keeps the primary context of the device, which decoders share, until the process
     ends.
     """
@@ -293,7 +281,6 @@ def open_container(file: BinaryIO, **options: Any) -> Any:
 
     Args:
         file: seekable, at its start. Not a name: FFmpeg takes some names for protocols.
-        options: as of `av.open`.
 
     Names, tags and titles in any encoding are taken; what is not UTF-8 in them is replaced. A file
     cannot make FFmpeg open another one: no protocol is enabled.

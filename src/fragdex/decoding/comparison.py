@@ -87,7 +87,6 @@ class Comparison:
         told: the first of those that both have.
         worst: that with the lowest PSNR; None: none differs.
         mistimed: frames that are the same and shown at other times.
-        sound: what is heard.
     """
 
     frames: tuple[int, int] = (0, 0)

@@ -69,8 +69,6 @@ class TrackSetup:
     """What an initialization segment says of a track.
 
     Attributes:
-        init: ftyp and moov.
-        track: track_ID.
         several: whether it has more than one sample entry.
         first: number of the first one that is clear; 1 where none is.
     """
@@ -95,15 +93,6 @@ class TrackSetup:
         Of entries that are equal to decoders, that of the first. Where a track has several and its
         samples are in fragments, moofs are read where the index does not say (tfhd, ISO/IEC
         14496-12, 8.8.7).
-
-        Args:
-            track: of an index that has its samples.
-            count: how many there are.
-            source: the file.
-
-        Raises:
-            InexactIndex: the moofs have other samples than the index.
-            And what reading the source raises.
         """
         if not self.several:
             return None
@@ -167,11 +156,7 @@ class TrackSetup:
         return self._of_decoder[entry]
 
     def init_of(self, entry: int) -> bytes:
-        """The initialization segment with one sample entry of the track alone.
-
-        Raises:
-            UndecodableMedia: there is no such entry, or its samples are encrypted.
-        """
+        """The initialization segment with one sample entry of the track alone."""
         if entry in self._encrypted:
             raise UndecodableMedia(
                 f"samples of track {self.track} are encrypted: those of sample entry {entry}"
@@ -249,8 +234,6 @@ def decodable(
     """Index and track where they tell when samples are decoded, else those of the source's boxes.
 
     A sidx or mfra tells when fragments are shown, and may tell it of one track only.
-
-    Raises: what indexing the source raises.
     """
     table = track.fragments
     if (table.dts != NULL).all() and not (table.flags & FragmentFlags.TIMES_GUESSED).any():
@@ -263,8 +246,6 @@ class TrackSamples(RowSamples):
     """Finds samples by decode time.
 
     Args:
-        index: of the file.
-        track: one of it.
         source: the file; read where the index holds no samples: moofs of the wanted fragments, or
             the moov, once.
     """
@@ -280,10 +261,6 @@ class TrackSamples(RowSamples):
 
         One table for each stretch of neighbouring fragments, in file order; each sample is shown
         for at least a tick. A sample belongs here if any part of its duration does.
-
-        Raises:
-            InexactIndex: neither the index nor the file tells the samples.
-            TruncatedInput: the file ends within a moof that is needed.
         """
         low, high = max(low, -FAR), min(high, FAR)
         table = self._track.fragments
@@ -310,8 +287,6 @@ class OpenTrack:
         track: the `Track` that is read, of an index that tells when samples are decoded.
 
     Args:
-        index: of the file.
-        track: one of it.
         source: the file: anything that `open_source` takes, or a Source, which stays open.
         init: the initialization segment; None: it is read from the file.
 

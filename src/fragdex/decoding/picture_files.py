@@ -34,8 +34,6 @@ LONGEST_SIDE: Final = 16_383
 def media_type(format: str) -> str:
     """The media type of a format.
 
-    Raises: ValueError: there is no such format.
-
     >>> media_type("jpeg")
     'image/jpeg'
     """
@@ -54,10 +52,6 @@ def scaled_and_cropped(
         width, height: pixels of the result; None: what follows from the other and the picture.
         fit: `contain`: the largest picture that fits in width × height; `cover`: the smallest that
             covers it, cut at the edges; `fill`: exactly that, out of proportion.
-
-    Raises:
-        ValueError: no such fit, or a side that is not 1 to 16,383.
-        LimitExceeded: more pixels than anyone may ask for.
 
     >>> scaled_and_cropped((1920, 1080), 320, 320, "contain")
     ((320, 180), (320, 180))
@@ -104,12 +98,7 @@ def encoded(pixels: np.ndarray[Any, Any], format: str, quality: int) -> bytes:
 
     Args:
         pixels: uint8 of shape (height, width, 3 or 4); JPEG has no opacity: black shows through.
-        format: of `FORMATS`.
         quality: 1 to 100; PNG loses nothing and ignores it.
-
-    Raises:
-        ValueError: no such format or quality.
-        MissingExtra: Pillow is not installed, or without this format.
 
     >>> encoded(np.zeros((2, 2, 3), np.uint8), "png", 80)[1:4]
     b'PNG'

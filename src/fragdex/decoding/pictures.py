@@ -61,11 +61,7 @@ _AS_STORED: Final = Orientation()
 
 
 def orientation_of(frame: Any) -> Orientation:
-    """What the display matrix of a decoded picture says; one with other angles is left as it is.
-
-    Args:
-        frame: PyAV's VideoFrame.
-    """
+    """What the display matrix of a decoded picture says; one with other angles is left as it is."""
     _take_any_side_data()
     matrix = frame.side_data.get("DISPLAYMATRIX")
     if matrix is None:
@@ -99,11 +95,7 @@ def _take_any_side_data() -> None:
 
 
 def shown_size(picture: Picture) -> tuple[int, int]:
-    """Width and height of a decoded picture as it is shown: its pixels square, itself upright.
-
-    Raises:
-        UndecodableMedia: it has more pixels than anyone may ask for.
-    """
+    """Width and height of a decoded picture as it is shown: its pixels square, itself upright."""
     frame = picture.frame
     height = frame.height
     width = max(1, round(frame.width * (picture.aspect if picture.aspect > 0 else 1)))
@@ -152,12 +144,7 @@ def written_whole(frame: Any, name: str) -> Any:
 
 
 def rgb_of(frame: Any, name: str, **how: Any) -> np.ndarray[Any, Any]:
-    """A picture in a format of RGB, of shape (height, width, 3 or 4).
-
-    Args:
-        name: FFmpeg's.
-        how: more arguments of `av.VideoFrame.reformat`.
-    """
+    """A picture in a format of RGB, of shape (height, width, 3 or 4)."""
     width, height = how.pop("width", frame.width), how.pop("height", frame.height)
     if (width, height) == (frame.width, frame.height):
         ready = written_whole(frame, name).reformat(format=name, **how)
@@ -170,12 +157,7 @@ def rgb_of(frame: Any, name: str, **how: Any) -> np.ndarray[Any, Any]:
 def upright(picture: Picture, size: tuple[int, int] | None = None) -> np.ndarray[Any, Any]:
     """Red, green, blue (and opacity, where it has any), as it is shown.
 
-    Args:
-        size: width and height; None: `shown_size`.
-
     Returns: uint8 of shape (height, width, 3 or 4).
-
-    Raises: as `shown_size`.
     """
     frame = picture.frame
     name = frame.format.name
@@ -216,9 +198,6 @@ Place = tuple[int, int]
 class PictureReader(VideoTrack):
     """Pictures of one track, at any time, and in order for less.
 
-    Attributes:
-        track: the `Track` that is read.
-
     Args and errors as of `VideoTrack`.
     """
 
@@ -233,17 +212,7 @@ class PictureReader(VideoTrack):
         self._shown: tuple[int, int, Picture] | None = None
 
     def at(self, time: TimeLike) -> Picture:
-        """The picture of a time: before the first that one, after the end the last.
-
-        Args:
-            time: as `Track.seek` takes it.
-
-        Raises:
-            UndecodableMedia: the samples of this time cannot be decoded.
-            NoSyncSample: there is none in the track.
-            InexactIndex: neither the index nor the file tells the samples.
-            And what reading the source raises.
-        """
+        """The picture of a time: before the first that one, after the end the last."""
         target = floor_ticks(time, self.track.timescale, self.track.shift)
         if self._shown is not None and self._shown[0] <= target < self._shown[1]:
             return self._shown[2]
@@ -327,8 +296,6 @@ class PictureReader(VideoTrack):
         """Decode until the wanted picture is there, from where the decoder is if that will do.
 
         Args:
-            begin: the sync sample.
-            end: place of the wanted picture.
             last: row after the last fragment that shows anything up to it.
         """
         goes_on = self._next is not None and begin <= self._next and wanted > self._given
@@ -410,10 +377,7 @@ MOST_SAMPLE = 256 << 20
 
 
 def nearest_sync(track: Track, time: TimeLike) -> Hit:
-    """The sync sample that is shown nearest to a time; of two as near, the earlier one.
-
-    Raises: as `Track.seek`.
-    """
+    """The sync sample that is shown nearest to a time; of two as near, the earlier one."""
     before = track.seek(time)
     target = floor_ticks(time, track.timescale, track.shift)
     after = _next_sync(track, target)
@@ -466,13 +430,6 @@ class KeyFrameReader(VideoTrack):
         """The key frame that is shown nearest to a time.
 
         Where it cannot be decoded, or is not a key frame whatever the file says, an earlier one.
-
-        Raises:
-            UndecodableMedia: neither it nor the ones before it can be decoded.
-            NoSyncSample: there is none in the track.
-            InexactIndex: neither the index nor the file tells the samples.
-            ValueError: the time is NaN, or no time at all.
-            And what reading the source raises.
         """
         hit = nearest = nearest_sync(self.track, time)
         for _ in range(EARLIER + 1):
@@ -496,8 +453,6 @@ class KeyFrameReader(VideoTrack):
 
         Args:
             believe: decode what the file says is a key frame, whatever its bytes say.
-
-        Raises: as `near`.
         """
         table = self._table(hit.fragment)
         places = ((table.cts == hit.cts) & table.sync).nonzero()[0]

@@ -351,7 +351,6 @@ def measured(
 
     Args:
         sound: float32 of shape (samples, channels), in pieces of any length.
-        rate: samples a second.
         layout: FFmpeg's name of the channels.
     """
     import av.filter

@@ -52,8 +52,6 @@ def mixed(frame: Any, channels: int, *, centre: bool = False) -> Floats:
     """The samples of a PyAV audio frame.
 
     Args:
-        frame: of any format, rate and layout.
-        channels: 1 or 2.
         centre: a centre channel first, where people speak; the others 20 dB lower.
 
     Returns: shape (samples, channels), full scale is 1.
@@ -178,7 +176,6 @@ class SoundPiece:
     Attributes:
         start: number of its first sample, counted at its rate from presentation time 0.
         data: shape (samples, channels).
-        rate: samples a second.
     """
 
     start: int
@@ -202,11 +199,7 @@ class Block:
 def wanted(
     tables: Sequence[SampleTable], low: int, high: int, before: int
 ) -> Iterator[tuple[SampleTable, int]]:
-    """The samples to decode for the block [low, high) of dts, and how many only warm up.
-
-    Args:
-        tables: samples in decode order, those of at least `before` ticks in front included.
-    """
+    """The samples to decode for the block [low, high) of dts, and how many only warm up."""
     for table in tables:
         body = np.flatnonzero((table.dts >= low) & (table.dts < high))
         if not len(body):
@@ -359,20 +352,6 @@ class Gap:
 class AudioTrack(OpenTrack):
     """A track of sound that is open for decoding.
 
-    Attributes:
-        track: the `Track` that is read.
-        samples: its `TrackSamples`.
-
-    Args:
-        index: of the file.
-        source: the file, in any form that `fragdex.open_source` takes.
-        track: track_ID; None: the first audio track.
-        init: the initialization segment, for segments that have none.
-
-    Raises:
-        TrackNotFound: no such track, or it is not audio.
-        And what `OpenTrack` raises.
-
     >>> import fragdex
     >>> from fragdex.testing import movie
     >>> data = movie()
@@ -402,7 +381,6 @@ class AudioTrack(OpenTrack):
         """Stretches of samples that are clear, or encrypted.
 
         Args:
-            table: samples in decode order.
             warm: how many of the first ones only warm up the decoder.
 
         Returns: each with how many of it only warm up, and why it cannot be decoded, or "".

@@ -55,8 +55,6 @@ def sets_of(data: bytes, format: str, length_size: int | None) -> ParameterSets:
     table 5, without adaptation parameter sets, which are of single pictures.
 
     Args:
-        data: bytes of the sample.
-        format: four-letter code of its sample entry.
         length_size: bytes of the length in front of each NAL unit; None: 4.
     """
     family = family_of(format)
@@ -109,15 +107,6 @@ class Picture:
 
 class VideoTrack(OpenTrack):
     """A track of pictures that is open for decoding.
-
-    Attributes:
-        track: the `Track` that is read.
-
-    Args:
-        index: of the file; where it holds no samples, moofs are read with their fragments.
-        source: the file: anything that `open_source` takes, or a Source, which stays open.
-        track: track_ID; None: the first with pictures.
-        init: the initialization segment, where the file has none.
 
     A context manager. To be used by one thread at a time.
 
@@ -259,11 +248,7 @@ class VideoTrack(OpenTrack):
 
 
 def chosen_track(index: Index, track: int | None) -> Track:
-    """The track of pictures with this track_ID; None: the first.
-
-    Raises:
-        TrackNotFound: there is none, or there are some in several periods.
-    """
+    """The track of pictures with this track_ID; None: the first."""
     if track is not None:
         chosen = index.track(track)
     else:

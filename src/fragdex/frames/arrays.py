@@ -126,9 +126,6 @@ class NumpyArrays(Arrays):
 class TorchArrays(Arrays):
     """torch's tensors.
 
-    Attributes:
-        is_on_device: whether they lie on a device.
-
     Args:
         device: `cuda`, with a number after a colon where there are several; None, or a device
             that this torch cannot use: main memory.
@@ -232,9 +229,6 @@ class TorchArrays(Arrays):
 class CupyArrays(NumpyArrays):
     """CuPy's arrays, which have the methods of numpy's.
 
-    Args:
-        device: `cuda`, with a number after a colon where there are several.
-
     Raises:
         MissingExtra: CuPy is not installed.
         ValueError: no device is given: it has no arrays in main memory.
@@ -289,12 +283,7 @@ class _OnDefaultStream:
 
 
 class ArrayConverter:
-    """Makes arrays of decoded pictures where they lie. For one thread at a time.
-
-    Args:
-        lib: whose arrays.
-        format, size, rotate: as `Converter` takes them.
-    """
+    """Makes arrays of decoded pictures where they lie. For one thread at a time."""
 
     def __init__(
         self, lib: Any, format: str, size: tuple[int, int] | None, *, rotate: bool = True
@@ -307,13 +296,7 @@ class ArrayConverter:
         return tuple(map(self._lib.sent, self._processor.nothing(count, width, height)))
 
     def pixels(self, frame: Any, crop: Crop | None = None) -> Pixels:
-        """The arrays of a picture, which is not needed any more.
-
-        Args:
-            crop: as `Converter.pixels` takes it.
-
-        Raises: as `Converter.pixels`.
-        """
+        """The arrays of a picture, which is not needed any more."""
         lib = self._lib
         orientation = orientation_of(frame) if self._rotate else Orientation()
         part, size = Crop(0, 0, frame.width, frame.height), self._size
@@ -332,11 +315,7 @@ class ArrayConverter:
     def _converted(
         self, frame: Any, part: Crop, size: tuple[int, int] | None
     ) -> tuple[Any, ...] | None:
-        """Arrays of a part of a picture as it is stored; None: they are made on the processor.
-
-        Args:
-            size: that is requested, another one than that of the part.
-        """
+        """Arrays of a part of a picture as it is stored; None: they are made on the processor."""
         lib, stored = self._lib, stored_format(frame)
         if size is not None or not _has_even_sides(frame):
             return None
@@ -380,14 +359,6 @@ class IntegerConverter(ArrayConverter):
     another size, chroma is repeated. Gray is the luma of the picture over the full range, whatever
     its matrix. Of pictures that are not planes of luma and chroma, or have more than 12 bits,
     swscale makes colours first.
-
-    Args:
-        lib: whose arrays.
-        format: `rgb`, `gray` or `yuv`.
-        size, rotate: as `Converter` takes them.
-
-    Raises:
-        ValueError: another format.
     """
 
     def __init__(
@@ -511,10 +482,6 @@ class ArrayGathering(Gathering):
 
 def library_of(output: str, device: str | None) -> Any:
     """What makes arrays of a library; None: numpy.
-
-    Args:
-        output: of LIBRARIES.
-        device: that decodes, as `Frames` takes it.
 
     Raises:
         ValueError: there is no such library, or it cannot use the device.

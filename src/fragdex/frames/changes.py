@@ -17,11 +17,7 @@ _MOST_KEPT: Final = 4096
 
 
 def small_frames(source: Any, index: Any, **options: Any) -> Frames:
-    """Frames of a size in which they are compared; damaged ones are blank.
-
-    Raises:
-        TrackNotFound, UndecodableMedia: as `fragdex.Frames`.
-    """
+    """Frames of a size in which they are compared; damaged ones are blank."""
     return Frames(source, index, size=_SMALL, format="gray", damaged="blank", **options)
 
 
@@ -32,11 +28,9 @@ def changes(
     """The first frame after each change, with the difference in percent.
 
     Args:
-        frames: of `small_frames`.
         pairs: numbers of frames to compare, the first below the second; where those between them
             are left out and the two differ, the change is searched for by halves.
         least: percent of black to white, mean over the picture.
-        on_compared: called with how many frames have been decoded.
 
     Returns: the changes in the order of the pairs, and how many frames were decoded. A damaged
     frame differs from none.
@@ -81,10 +75,8 @@ def cuts_near(
     If the next frame changes too, that is motion, a flash or a dissolve, and not a cut.
 
     Args:
-        frames: of `small_frames`.
         times_ms: near which cuts are searched for; nothing else is decoded but what these need.
         within_ms: how far from them at most.
-        on_compared: called with how many frames have been compared, and how many there are.
     """
     if not times_ms or not len(frames):
         return []

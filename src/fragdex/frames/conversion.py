@@ -67,11 +67,7 @@ class Coefficients(NamedTuple):
 
 
 def coefficients(matrix: str, *, full_range: bool) -> Coefficients:
-    """Of a matrix, by swscale's name for it.
-
-    Raises:
-        KeyError: it is not one of ITU601, ITU709 and BT2020.
-    """
+    """Of a matrix, by swscale's name for it."""
     red, blue, cb, cr = _MATRICES[matrix]
     if full_range:
         red, blue, cb, cr = (each * 224 // 255 for each in (red, blue, cb, cr))
@@ -99,9 +95,7 @@ def rgb_of(
     """Red, green and blue of a picture.
 
     Args:
-        luma: whole numbers of shape (height, width).
         cb, cr: the same, or smaller: each number is that of several pixels.
-        depth: bits of each.
         steps: of how many.
 
     Returns: uint8 of shape (height, width, 3).
@@ -189,11 +183,7 @@ _MOST_TAPS: Final = 64
 
 
 class Scaler:
-    """Pictures in other sizes.
-
-    Args:
-        lib: whose arrays.
-    """
+    """Pictures in other sizes."""
 
     def __init__(self, lib: Arrays) -> None:
         self._lib = lib
@@ -204,7 +194,6 @@ class Scaler:
 
         Args:
             array: whole numbers of so many bits, of shape (height, width) or with channels.
-            rows, columns: of the result.
 
         Returns: int32, of as many bits.
         """

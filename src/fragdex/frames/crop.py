@@ -30,15 +30,7 @@ class Crop(NamedTuple):
         return self.right - self.left, self.bottom - self.top
 
     def stored(self, orientation: Orientation, width: int, height: int) -> Crop:
-        """The same part of a picture as it is stored.
-
-        Args:
-            orientation: how that picture becomes the one that is shown.
-            width, height: of the picture as it is stored.
-
-        Raises:
-            UndecodableMedia: the picture is smaller.
-        """
+        """The same part of a picture as it is stored."""
         left, top, right, bottom = self
         wide, high = (height, width) if orientation.transposed else (width, height)
         if right > wide or bottom > high:
@@ -85,11 +77,7 @@ class Crop(NamedTuple):
 
 
 def crop_of(box: Iterable[int]) -> Crop:
-    """A box, checked.
-
-    Raises:
-        ValueError: it is not four whole numbers, or has nothing inside.
-    """
+    """A box, checked."""
     numbers = tuple(box)
     try:
         crop = Crop(*(int(number) for number in numbers))
@@ -105,9 +93,6 @@ def crop_of(box: Iterable[int]) -> Crop:
 
 def cut(crop: Crop, planes: Iterable[Any], steps: Steps) -> list[Any]:
     """A part of the planes of a picture: views.
-
-    Args:
-        planes: luma, and chroma if there is any.
 
     Raises:
         UndecodableMedia: the part begins between two samples of chroma.

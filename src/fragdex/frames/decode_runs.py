@@ -55,11 +55,7 @@ def are_apart(before: FrameRun, after: FrameRun, samples: SampleTable) -> bool:
 def reads_of(
     runs: Sequence[FrameRun], samples: SampleTable, *, remote: bool, max_requests: int | None = None
 ) -> tuple[ByteRange, ...]:
-    """The reads that bring the bytes of runs.
-
-    Raises:
-        BudgetExceeded: so few requests do not do.
-    """
+    """The reads that bring the bytes of runs."""
     gap = REMOTE_GAP if remote else LOCAL_GAP
     ranges: list[ByteRange] = []
     for run in runs:
@@ -97,8 +93,6 @@ class Coding(NamedTuple):
     Attributes:
         format: four-letter code of its first sample entry.
         length_size: bytes of the length in front of each NAL unit, or None.
-        cts, sync: of every sample.
-        entries: sample_description_index of every sample; None: 1 for all.
     """
 
     format: str
@@ -121,10 +115,8 @@ def decode_run(
     """Decode a run; pictures that are not wanted and that nothing refers to are left out.
 
     Args:
-        run: what is decoded.
         data: the bytes of its samples; None where they are not there.
         give: gets every picture, once; also those that turn out to be damaged.
-        threads: of the decoder.
         trusted: whether the run begins where a decoder can. Else a decoder's own doubts say
             nothing.
 

@@ -73,10 +73,7 @@ class DecoderPool:
         self._waiting: list[tuple[Hashable, ParameterSets, Any]] = []
 
     def codec(self, setup: Hashable, make: Callable[[], TrackCodec]) -> TrackCodec:
-        """How tracks of a setup are decoded.
-
-        Raises: what `make` raises.
-        """
+        """How tracks of a setup are decoded."""
         with self._lock:
             codec = self._codecs.pop(setup, None) or make()
             self._codecs[setup] = codec
@@ -93,9 +90,6 @@ class DecoderPool:
         self, setup: Hashable, sets: ParameterSets, codec: TrackCodec
     ) -> tuple[Any, ParameterSets]:
         """A decoder of a setup that has decoded nothing since it was flushed.
-
-        Args:
-            sets: parameter sets in the sample that it decodes first.
 
         Returns: the decoder, and the parameter sets that it has met: none, or these.
         """
@@ -149,14 +143,7 @@ class Decoders:
 
     Args:
         setup: what the initialization segment says of the track.
-        codec: its RFC 6381 string.
-        pool: where decoders wait.
-        several: whether samples have several sample entries.
         depth: pictures that they hold back at least (`reorder_depth`).
-        device, stays: as `TrackCodec` takes them.
-
-    Raises:
-        UndecodableMedia, MissingExtra: as `TrackCodec`.
     """
 
     def __init__(
@@ -181,9 +168,7 @@ class Decoders:
         """A decoder (PyAV's VideoCodecContext) that has decoded nothing since it was flushed.
 
         Args:
-            entry: sample_description_index.
             threads: of its own; with more than one, pictures come out later than their samples.
-            sets: parameter sets in the sample that it decodes first.
 
         Returns: the decoder, and the parameter sets that it has met: none, or these.
         """

@@ -58,8 +58,6 @@ class FrameReader:
     """Pictures of samples of a track.
 
     Args:
-        track: that is open.
-        threads: that decode.
         cache: pictures and samples that are held for the next call; several may share one.
 
     Attributes:
@@ -88,15 +86,12 @@ class FrameReader:
         """Decode samples.
 
         Args:
-            samples: in any order.
             give: called once for each with its picture, by any thread.
             soon: what later calls will want, the next ones first: samples that are decoded from
                 the same sync samples are decoded now, and held. None: not known; a call near the
                 one before is followed by another.
 
         Returns: those without a picture, and why.
-
-        Raises: what reading the source raises.
         """
         try:
             return self._read(samples, give, soon)
@@ -145,11 +140,7 @@ class FrameReader:
         return missing
 
     def forget(self, *, pictures: bool = True) -> None:
-        """Give back what is held; the next call continues nowhere.
-
-        Args:
-            pictures: those, too, and bytes of samples, that are in the cache.
-        """
+        """Give back what is held; the next call continues nowhere."""
         if pictures:
             self._cache.clear()
         self._ahead.clear()

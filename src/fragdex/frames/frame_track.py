@@ -25,20 +25,15 @@ class FrameTrack:
 
     Attributes:
         source: read by one thread at a time.
-        index, track: with every sample.
         samples: all of them, in decode order.
         numbering: which of them are frames.
-        starts: where decoding begins.
-        decoders, coding: what decodes them.
 
     Args:
-        source: the file.
         index: of it; None: it is made.
         track: track_ID, or a track of the index; None: the first with pictures.
         period: number of the period, in a file of several.
         init: the initialization segment; None: that of the file.
         pool: where its decoders wait.
-        device: as `TrackCodec` takes it.
 
     Raises:
         TrackNotFound, UndecodableMedia, MissingExtra: as `VideoTrack`.
@@ -103,11 +98,7 @@ class FrameTrack:
         self._each = every_sample(info.kind, info.format, info.codec)
 
     def go_on(self, source: Source) -> None:
-        """Read from here: the same file, opened again.
-
-        Raises:
-            SourceChanged: it is another file.
-        """
+        """Read from here: the same file, opened again."""
         was = self.source
         if self.index.complete:
             FileInfo(was.name, was.size, None, was.etag, was.mtime_ns).refuse_other(

@@ -40,9 +40,7 @@ class Converter:
     Args:
         format: `rgb`, `gray` (uint8), `rgb16`, `gray16` (uint16, the full range), or `yuv`: the
             decoded planes, uint8, or uint16 where they have more than 8 bits.
-        size: width and height of the result; None: those of the picture.
         rotate: turn and mirror pictures as the track header says (ISO/IEC 14496-12, 8.3.2).
-        threads: of swscale.
 
     Raises:
         ValueError: there is no such format, or an invalid size.
@@ -68,9 +66,6 @@ class Converter:
 
     def pixels(self, frame: Any, crop: Crop | None = None) -> Pixels:
         """The arrays of a picture: views that are to be copied before it is used again.
-
-        Args:
-            crop: the part that is wanted, of the picture as it is shown.
 
         Raises:
             UndecodableMedia: the picture is smaller; or its planes are wanted, and the part begins
@@ -110,7 +105,6 @@ class Converter:
 
         Args:
             matrix: that its colours are made by, as swscale names it; None: its own.
-            planes: FFmpeg's name for the planes of `yuv`; None: its own.
         """
         if self._format == "yuv":
             if planes is None and not PLANAR.fullmatch(frame.format.name):
@@ -239,14 +233,7 @@ def is_full_range(frame: Any) -> bool:
 
 
 def check_alike(arrays: Pixels, pixels: Pixels) -> None:
-    """Refuse pictures that do not go into one answer.
-
-    Args:
-        arrays, pixels: of one picture each.
-
-    Raises:
-        UndecodableMedia: they have other sizes.
-    """
+    """Refuse pictures that do not go into one answer."""
     if [(a.shape, a.dtype) for a in arrays] != [(p.shape, p.dtype) for p in pixels]:
         raise UndecodableMedia(
             f"the pictures have several sizes: {_size(arrays[0])} and {_size(pixels[0])}",
@@ -268,11 +255,7 @@ class _Cutter:
         self._graph: Any = None
 
     def part(self, frame: Any, crop: Crop) -> Any:
-        """A part of a picture as a picture; chroma that it shares with others comes along.
-
-        Args:
-            crop: begins where a sample of chroma begins.
-        """
+        """A part of a picture as a picture; chroma that it shares with others comes along."""
         import av.filter
 
         of = (
@@ -345,11 +328,7 @@ class Rows:
         self._lock = Lock()
 
     def of(self, pixels: Pixels) -> Pixels:
-        """The arrays, for rows like these of one picture.
-
-        Raises:
-            UndecodableMedia: the rows have another size.
-        """
+        """The arrays, for rows like these of one picture."""
         with self._lock:
             if not self.arrays:
                 self.arrays = tuple(
@@ -401,11 +380,7 @@ class Gathering:
         self._converters, self._make = converters, make
 
     def give(self, sample: int, frame: Any) -> None:
-        """Take the picture of a sample.
-
-        Raises:
-            UndecodableMedia: it has another size than the others, or is smaller than a crop.
-        """
+        """Take the picture of a sample."""
         try:
             converter = self._converters.pop()
         except IndexError:
@@ -422,12 +397,7 @@ class Gathering:
                 array[row] = part
 
     def arrays(self, blank: Iterable[int], size: tuple[int, int]) -> Pixels:
-        """The arrays of the answer.
-
-        Args:
-            blank: places whose pixels are 0.
-            size: width and height where no picture came.
-        """
+        """The arrays of the answer."""
         if not self._rows.arrays:
             width, height = size
             self._rows.of(tuple(one[0] for one in self._make().nothing(1, width, height)))

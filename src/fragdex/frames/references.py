@@ -26,8 +26,6 @@ class References:
 
     Args:
         data: bytes of the samples, in decode order; None or empty: there is nothing to decode.
-        format: four-letter code of their sample entry.
-        length_size: bytes of the length in front of each NAL unit; None: 4.
 
     AVC: nal_ref_idc is 0 (ISO/IEC 14496-10, 7.4.1). HEVC: sub-layer non-reference pictures of the
     highest sub-layer of the run (ISO/IEC 23008-2, 7.4.2.2). AV1: refresh_frame_flags is 0, so
@@ -48,9 +46,6 @@ class References:
 
     def may_be_skipped(self, place: int) -> bool:
         """Whether the pixels of all other pictures are the same if a sample is not decoded.
-
-        Args:
-            place: of the sample in the run.
 
         Of damage: False.
         """
@@ -108,11 +103,7 @@ class References:
 
 
 def _units(data: bytes, size: int) -> list[tuple[int, bytes]]:
-    """The NAL units of a sample with the first byte of each.
-
-    Raises:
-        Missing: they do not fill the sample, or are too many.
-    """
+    """The NAL units of a sample with the first byte of each."""
     units: list[tuple[int, bytes]] = []
     at, end = 0, len(data)
     while at < end:
@@ -158,11 +149,7 @@ def _temporal_id(data: bytes, size: int) -> int:
 
 
 def _obus(data: bytes) -> list[tuple[int, int, int]]:
-    """Kind of each OBU of a temporal unit, and where its payload begins and stops.
-
-    Raises:
-        Missing: they do not fill it, or are too many.
-    """
+    """Kind of each OBU of a temporal unit, and where its payload begins and stops."""
     obus: list[tuple[int, int, int]] = []
     at = 0
     while at < len(data):
@@ -229,11 +216,7 @@ class _Vp9Frame(NamedTuple):
 
 
 def _vp9_frame(data: bytes) -> _Vp9Frame:
-    """The first frame of a sample.
-
-    Raises:
-        Missing: it has no header.
-    """
+    """The first frame of a sample."""
     several = len(superframe(data) or ()) > 1
     bits = BitReader(data[:16])
     if bits.take(2) != 2:

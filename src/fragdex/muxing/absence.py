@@ -69,11 +69,7 @@ class Absence:
 
 
 class Blocks:
-    """Blocks of bytes, to be found at any offset.
-
-    Args:
-        blocks: of `BLOCK` or `WORD` bytes each.
-    """
+    """Blocks of bytes, to be found at any offset."""
 
     def __init__(self, blocks: Sequence[bytes]) -> None:
         self._size = len(blocks[0])

@@ -56,11 +56,9 @@ class Event(NamedTuple):
     """One event message.
 
     Attributes:
-        source: number of the source.
         place: bytes of the box there.
         header: bytes of its own header, without version and flags.
         version: of the box: 0 counts from the start of its segment, 1 from that of the file.
-        timescale: ticks a second.
         time: presentation time in ticks.
         arrives: seconds of presentation at which the media after it begin.
         scheme: what it is and of what kind: scheme_id_uri and value.
@@ -111,7 +109,6 @@ class TrafBoxes(NamedTuple):
     """What a traf says of its samples besides their places, times and access points.
 
     Attributes:
-        track, samples: its track_ID, and how many it has.
         data: its boxes on groups (sbgp, csgp, sgpd) and parts (subs) of samples.
     """
 
@@ -190,7 +187,6 @@ class Between:
         grows, nothing changes that follows, and no other track.
 
         Args:
-            media: the track, on the timeline of the output.
             later: whether more comes. Then events after its last moof are left for later, else
                 they stand at its end.
         """
@@ -248,11 +244,6 @@ def between(
     """What stands between the samples of a period, and in its moofs.
 
     Args:
-        period: of an index.
-        read: exactly the bytes of a range of the source.
-        size: bytes of the source; None: not known.
-        source: its number, for the events.
-        remote: whether a read costs more than its bytes.
         part: what is copied: between fragments outside of it nothing is looked for.
     """
     found = Between()
@@ -418,7 +409,6 @@ def _walk(
 
     Args:
         begin: seconds at which the media after it begin.
-        boxes: where content is counted.
     """
     ahead = _Ahead(read, part.stop)
     at = part.start
@@ -493,9 +483,7 @@ def by_segment(
     """The events in front of each segment, by its number.
 
     Args:
-        events: of the file, in its order.
         times: presentation time of each segment, in ticks, rising.
-        scale: ticks a second.
         stop: seconds at which what is known ends: what arrives later is left for later; None: the
             last segment has it.
     """

@@ -73,11 +73,8 @@ def with_captions(
     """The pieces of the copy, to be written one after the other.
 
     Args:
-        index: of the source; where it has fragments, the places of all moofs are needed.
-        read: gives the bytes of a range of the source.
         cues: start (inclusive) and end (exclusive) in milliseconds of presentation, and text, in
             order; where two overlap, the earlier one ends first.
-        language: BCP 47 tag, or None.
 
     The new track has the track_ID after the highest one.
 
@@ -451,11 +448,7 @@ def _refused(why: str, line: int | None = None) -> MalformedCaptions:
 
 
 def _lines_of(data: bytes) -> list[str]:
-    """Lines of UTF-8 text, whatever ends them; without the mark of the byte order.
-
-    Raises:
-        MalformedCaptions: it is not UTF-8.
-    """
+    """Lines of UTF-8 text, whatever ends them; without the mark of the byte order."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -464,11 +457,7 @@ def _lines_of(data: bytes) -> list[str]:
 
 
 def _timed(start_ms: int, end_ms: int, text: str, line: int) -> CaptionCue:
-    """A cue, its times looked at.
-
-    Raises:
-        MalformedCaptions: it ends before it starts, or lies beyond all files.
-    """
+    """A cue, its times looked at."""
     if end_ms < start_ms:
         raise _refused("a cue ends before it starts", line)
     if end_ms > MAX_MS:

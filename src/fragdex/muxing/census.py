@@ -48,12 +48,7 @@ def kind_of(box: Box, track: int = 0) -> BoxKind:
 
 
 def content(boxes: Iterable[Box], tracks: Collection[int] | None = None) -> Counter[BoxKind]:
-    """How many boxes of each kind say what no copy says by itself.
-
-    Args:
-        boxes: at the top level, with all that is in them.
-        tracks: track_IDs of a copy: references to others alone go with those; None: all.
-    """
+    """How many boxes of each kind say what no copy says by itself."""
     counted: Counter[BoxKind] = Counter()
     _count(boxes, 0, None, tracks, counted)
     return counted
@@ -115,13 +110,7 @@ def _owner(box: Box, track: int) -> int:
 
 
 class LeftOut(str):
-    """A sentence on something of a source that is not in a copy.
-
-    Attributes:
-        code: `left-out`, listed in docs/findings.md.
-        what: which track, or boxes of which type.
-        why: the reason.
-    """
+    """A sentence on something of a source that is not in a copy."""
 
     __slots__ = ("what", "why")
     code: Final = "left-out"
@@ -167,8 +156,6 @@ def boxes_left_out(
     """On the content of a source that a copy lacks.
 
     Args:
-        source, made: how many boxes of each kind they have.
-        why: the reason.
         tracks: track_IDs of the copy: other tracks are not spoken of; None: all.
     """
     lost = [

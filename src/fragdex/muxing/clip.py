@@ -76,15 +76,7 @@ def whole_fragments(
     keep_times: bool,
     outer: Counter[BoxKind],
 ) -> Clip:
-    """A clip of the fragments that have the rows of tracks.
-
-    Args:
-        spans: at least one; their fragments are the source's own.
-        period: of the tracks.
-        init: the initialization segment.
-        read, keep_times: as `clip` takes them.
-        outer: content of the source before and after all fragments.
-    """
+    """A clip of the fragments that have the rows of tracks."""
     # The beginning of a timecode may be an hour before: it does not widen the clip.
     beginnings = [s for s in spans if s.track.kind == "timecode"]
     copied = _as_copied([s for s in spans if s.track.kind != "timecode"] or spans)
@@ -204,9 +196,6 @@ def clip(
     is made of fragments and begins at the sync sample at or before `start`.
 
     Args:
-        index: of the source.
-        read: exactly the bytes of a range of the source. Called while the pieces are iterated, too.
-        remote: whether a read costs more than its bytes.
         start, stop, and all others: as `fragdex.muxing.copies.ClipRequest` has them.
 
     Raises:
@@ -278,10 +267,7 @@ def _bytes_of(spans: Sequence[ClipSpan]) -> ByteRange:
 def clip_range(
     index: Index, start: Any, stop: Any, tracks: Iterable[int] | None = None
 ) -> ByteRange:
-    """The bytes whose fragments a clip needs; for an index that does not know samples.
-
-    Raises: as `clip`.
-    """
+    """The bytes whose fragments a clip needs; for an index that does not know samples."""
     period = period_at(index, start, stop)
     early = max(start - float(RESERVOIR), 0) if start > 0 else start
     spans = spans_of(period, early, stop, None if tracks is None else set(tracks))

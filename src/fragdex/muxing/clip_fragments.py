@@ -84,9 +84,7 @@ def moved_moof(
     Args:
         old: as parsed from the source, with its place there.
         new: the same after `rebased`; boxes may have been put into its trafs.
-        to: its byte in the new file.
         moved: the new place of a byte of the source that is not in this moof.
-        stale: as for `rebased`.
         fragment: bytes of the source from the moof to the end of its media data; auxiliary
             offsets that lie in it counted from the start of the file alone are meant so.
 
@@ -213,12 +211,7 @@ class _Inside:
 def runs_of(
     moof: Box, at: int, default_sizes: Mapping[int, int], stale: Collection[int] = ()
 ) -> Iterator[CopiedRun]:
-    """The runs of a moof that stands at byte `at`, by the rule (8.8.7.1, 8.8.8.1).
-
-    Args:
-        default_sizes: track_ID → default_sample_size of its trex.
-        stale: as for `rebased`.
-    """
+    """The runs of a moof that stands at byte `at`, by the rule (8.8.7.1, 8.8.8.1)."""
     end = at
     for number, traf in enumerate(moof.find_all("traf")):
         tfhd = traf.find("tfhd")
@@ -261,10 +254,8 @@ def check_runs(
     """Compare the runs that a moof names in the source with those it names in the copy.
 
     Args:
-        source, copy: in the same order.
         copied: ranges of the source in file order, none over another, and where each begins in
             the copy.
-        moof: byte of the moof in the source, for the message.
         size: bytes of the source; samples that it does not hold need not be in the copy.
 
     Raises:
@@ -300,9 +291,7 @@ def check_samples(source: SampleTable, copy: SampleTable, copied: Places, track:
     """Compare samples of the source with those that the tables of a copy name.
 
     Args:
-        source, copy: in the same order, each with its own places.
         copied: of the parts of the source in the copy.
-        track: track_ID, for the message.
 
     Raises:
         BuildError: a sample is not where the copy says, or has another size or time.
@@ -358,7 +347,6 @@ class Move:
         repaired: (moof offset, track_ID) whose declared base is stale: positions count from the
             moof.
         repair: look for more of them, as an index that was not made from the moofs cannot tell.
-        default_sizes: track_ID → default_sample_size of its trex.
     """
 
     seconds: Fraction
@@ -372,11 +360,7 @@ class Move:
 def moved_fragment(
     read: Read, place: ByteRange, to: int, move: Move
 ) -> Iterator[bytes | ByteRange]:
-    """The pieces of one fragment (the boxes in `place`), put at byte `to` of another file.
-
-    Raises:
-        BuildError: samples of the fragment would not be where the copy says.
-    """
+    """The pieces of one fragment (the boxes in `place`), put at byte `to` of another file."""
     boxes = list(_boxes(read, place))
     media = [box for box, _ in boxes if box.type in ("mdat", "imda")]
     moofs: dict[int, tuple[Box, Box, set[int]]] = {}

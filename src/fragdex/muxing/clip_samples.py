@@ -51,11 +51,7 @@ def clip_of_samples(
     keep_times: bool,
     besides: Between,
 ) -> Clip:
-    """A clip of samples in fragments of our own, from the sync sample on.
-
-    Args:
-        besides: what stands between the samples of its span.
-    """
+    """A clip of samples in fragments of our own, from the sync sample on."""
     paced = [s for s in chosen if s.track.kind not in BESIDE] or chosen
     beside = [
         s.track for s in chosen if s.track.kind in BESIDE and paced[0].track.kind not in BESIDE
@@ -143,11 +139,7 @@ def _trimmed(cut: PlannedTrack, first: Fraction) -> PlannedTrack:
 
 
 def _described(cut: PlannedTrack, trak: Box | None, read: Read, trafs: Trafs) -> PlannedTrack:
-    """With the descriptions, groups and parts of the samples, and what decrypts them.
-
-    Raises:
-        BuildError: what decrypts them cannot be found or moved.
-    """
+    """With the descriptions, groups and parts of the samples, and what decrypts them."""
     groups = groupings_of(cut.track, trak, cut.source_numbers, trafs)
     cut = with_subsamples(cut, trak, trafs)
     if trak is None:
@@ -165,11 +157,7 @@ def _fragments(plan: Plan, back: Mapping[int, int]) -> Iterator[Block]:
     """The blocks of fragments of a plan.
 
     Args:
-        plan: each of its tracks has at least one sample.
         back: track_ID → ticks to take off decode times.
-
-    Raises:
-        BuildError: a value does not fit into a fragment.
     """
     cuts = plan.tracks
     bounds = _bounds(cuts)

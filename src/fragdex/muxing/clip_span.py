@@ -35,7 +35,6 @@ class Clip:
     Attributes:
         blocks: bytes and ranges of the source, to be written in this order; can be iterated once.
         start, stop: seconds of the source's presentation that the clip really spans (exclusive).
-        tracks: track ids in it.
         whole_fragments: whether fragments were taken as they are, and samples were not chosen.
         exact: whether it presents what was requested and no more.
         left_out: which tracks, and what else, are not in it and why, as sentences.
@@ -105,11 +104,7 @@ class ClipSpan:
 
 
 def period_at(index: Index, start: Fraction | float, stop: Fraction | float) -> Period:
-    """The period that shows something from `start` to `stop`; the first where none does.
-
-    Raises:
-        BuildError: several do.
-    """
+    """The period that shows something from `start` to `stop`; the first where none does."""
     shown = [
         period
         for period in index.periods
@@ -127,15 +122,7 @@ def period_at(index: Index, start: Fraction | float, stop: Fraction | float) -> 
 def spans_of(
     period: Period, start: Fraction | float, stop: Fraction | float, ids: set[int] | None
 ) -> list[ClipSpan]:
-    """The rows of each track that show something from `start` to `stop` (seconds, exclusive).
-
-    Args:
-        ids: of the tracks; None: all.
-
-    Raises:
-        TrackNotFound: there is no such track.
-        NoSyncSample: nothing can be shown.
-    """
+    """The rows of each track that show something from `start` to `stop` (seconds, exclusive)."""
     for wanted in ids or ():
         period.track(wanted)
     chosen = [
@@ -190,9 +177,6 @@ def delay(track: Track) -> Fraction:
 def moves(firsts: Sequence[tuple[Track, int, int]]) -> tuple[Fraction, dict[int, int]]:
     """What is taken off all times: seconds, and ticks of each track's media timeline.
 
-    Args:
-        firsts: each track with the decode and the composition time of its first sample.
-
     The first sample is shown at 0, or as soon after it as decode times of 0 or more allow. Delays
     are gone then: they are in the decode times.
     """
@@ -217,7 +201,6 @@ def planned_beside(
     """The results of timecode tracks, and which tracks are left out and why.
 
     Args:
-        boxes: the source's ftyp and moov.
         make: the result of a track and its trak, or why nothing is; "" where it has nothing.
     """
     added, notes, traks = [], [], traks_of(boxes)

@@ -70,10 +70,7 @@ class ClipRequest:
 
 
 def clip_view(index: Index, source: Source, cut: ClipRequest) -> tuple[View, Clip]:
-    """A clip, and what it really shows; the clip's blocks are used up.
-
-    Raises: as `fragdex.muxing.clip.clip`.
-    """
+    """A clip, and what it really shows; the clip's blocks are used up."""
     removed = [(exact_time(low), exact_time(high)) for low, high in cut.removed]
     cut_clip = clip(
         index,
@@ -105,25 +102,13 @@ def clip_view(index: Index, source: Source, cut: ClipRequest) -> tuple[View, Cli
 
 
 def embedded(index: Index, source: Source, **options: Any) -> View:
-    """A fragmented file with a segment index in front of its fragments.
-
-    Args:
-        index, source: of the file.
-        options: those of `fragdex.muxing.embed.embed`.
-
-    Raises: as that.
-    """
+    """A fragmented file with a segment index in front of its fragments."""
     recipe = ["embedded", sorted(options.items())]
     return copied(index, embed(index, source.read, **options), recipe)
 
 
 def captioned(index: Index, source: Source, cues: Cues, language: str | None) -> View:
-    """A file with a track of captions.
-
-    Args: as those of `fragdex.muxing.captions.with_captions`.
-
-    Raises: as that.
-    """
+    """A file with a track of captions."""
     pieces = with_captions(index, source.read, cues, language=language)
     return copied(index, pieces, ["captioned", [list(cue) for cue in cues], language])
 
@@ -138,11 +123,7 @@ def copied(
     """A view of bytes and ranges of one file.
 
     Args:
-        index: of the file.
-        blocks: in their order.
         recipe: what decides them besides the file.
-        tracks: track ids that are in it; None: all.
-        findings: of the view.
     """
     placed = (SourceRange(0, b) if isinstance(b, ByteRange) else b for b in blocks)
     shown = [t for p in index.periods for t in p.tracks if tracks is None or t.id in tracks]
@@ -175,9 +156,6 @@ def faststart(index: Index, source: Source) -> tuple[View, bool]:
     """The file with its moov in front of the media, and whether its tables are true.
 
     Brands, durations and the next track_ID that contradict the rest of it are made true.
-
-    Raises:
-        BuildError: there is no moov, or it stands after fragments.
     """
     size = source.size if index.file.size is None else index.file.size
     if size is None:
@@ -248,7 +226,6 @@ def _agreeing(
 
     Args:
         data: the moov, which stands at byte `at`.
-        boxes: all at the top level.
 
     Returns: edits of the moov, of a ftyp that lacks brands, and whether chunks have no samples.
     """

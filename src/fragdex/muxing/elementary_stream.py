@@ -42,11 +42,7 @@ def annexb(samples: Units, family: str, length_size: int) -> bytes:
 
     Args:
         samples: each with the parameter sets that stand before it, after its delimiter.
-        family: `avc`, `hevc` or `vvc`.
         length_size: bytes of the length in front of each NAL unit; 0: start codes, which stay.
-
-    Raises:
-        BuildError: a length leads out of its sample.
     """
     parts: list[bytes] = []
     for data, sets in samples:
@@ -61,11 +57,7 @@ def annexb(samples: Units, family: str, length_size: int) -> bytes:
 
 
 def nal_units(data: bytes, length_size: int) -> Iterator[bytes]:
-    """The NAL units of a sample, without the lengths in front of them.
-
-    Raises:
-        BuildError: a length leads out of the sample.
-    """
+    """The NAL units of a sample, without the lengths in front of them."""
     at = 0
     while at < len(data):
         start = at + length_size
@@ -99,9 +91,6 @@ def obu(samples: Units) -> bytes:
     Args:
         samples: each with the OBUs of the av1C, which stand before it where it has no sequence
             header of its own.
-
-    Raises:
-        BuildError: the size of an OBU leads out of its sample.
     """
     parts: list[bytes] = []
     for data, config in samples:
@@ -114,11 +103,7 @@ def obu(samples: Units) -> bytes:
 
 
 def obus(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The type of each OBU, and the OBU with its size (AV1 bitstream, 5.3).
-
-    Raises:
-        BuildError: a size leads out of the sample.
-    """
+    """The type of each OBU, and the OBU with its size (AV1 bitstream, 5.3)."""
     at = 0
     while at < len(data):
         head, extended = data[at], data[at] >> 2 & 1

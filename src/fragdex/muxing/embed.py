@@ -60,9 +60,6 @@ def mended_box(data: bytes, offset: int, shifts: Shifts) -> bytes:
     """A moov or meta with chunk offsets, auxiliary offsets and item locations moved.
 
     It grows where an offset needs 64 bits now (ISO/IEC 14496-12, 8.7.5, 8.7.9, 8.11.3).
-
-    Raises:
-        BuildError: an offset cannot be written any more.
     """
     data = plain_init(data)
     box = parse_box(data, offset=offset)
@@ -199,12 +196,7 @@ def mended_mfra(data: bytes, offset: int, shifts: Shifts) -> bytes:
 
 
 def needs_rebasing(moof: bytes, header: int) -> bool:
-    """Whether a moof declares a base offset, or has auxiliary offsets, which may count from afar.
-
-    Args:
-        moof: all of it.
-        header: bytes of its own header.
-    """
+    """Whether a moof declares a base offset or has auxiliary ones, which may count from afar."""
     return any(
         code == b"saio" or moof[body + 3] & BASE_DATA_OFFSET
         for traf, end in _inside(moof, header, len(moof), b"traf")
@@ -278,19 +270,10 @@ def default_sizes(period: Period) -> dict[int, int]:
 class ChangedFragments:
     """The moofs of a file that change in a copy of it.
 
-    Args:
-        read: exactly the bytes of a range of the source.
-        moofs: what is known of them.
-        sizes: track_ID → default_sample_size of its trex.
-
     Attributes:
         edits: the moofs that change; their new bytes are zeros of the right size.
         relative: whether a moof declares default-base-is-moof, here or in the copy.
         grown: the moofs whose size changes, and the bytes that they gain.
-
-    Raises:
-        MalformedBox: a moof is not where the index says.
-        BuildError: one is too large.
     """
 
     def __init__(self, read: Read, moofs: Moofs, sizes: Mapping[int, int]) -> None:
@@ -320,12 +303,7 @@ class ChangedFragments:
         """The pieces of the copy, checked: each sample is where the copy says.
 
         Args:
-            edits: all others.
             shifts: where everything goes, these moofs included.
-            size: bytes of the source.
-
-        Raises:
-            BuildError: a moof cannot say any more where its samples are.
         """
         parts = []
         for part, data in self._changing:
@@ -388,11 +366,7 @@ def _moof_at(read: Read, at: int) -> tuple[ByteRange, int]:
 
 
 def whole(read: Read, part: ByteRange) -> bytes:
-    """The bytes of a box.
-
-    Raises:
-        BuildError: it is too large.
-    """
+    """The bytes of a box."""
     if part.size > MAX_MENDED:
         raise BuildError(
             "a box that must be changed is too large",
@@ -433,7 +407,6 @@ def embed(
 
     Args:
         index: of the source; exact, so that the places of all moofs are known.
-        read: gives the bytes of a range of the source.
         track: the reference stream of the only sidx; None: one for every track, the first video
             or audio track first.
         period: number of the period that gets the sidx; needed where there are several.
@@ -521,8 +494,6 @@ def brands(
     """The ftyp, where it does not list the brands that hold.
 
     Args:
-        outside: boxes at the top level.
-        is_relative: whether fragments have default-base-is-moof.
         moov: whose composition offsets may need a brand.
     """
     edits: list[Edit] = []

@@ -68,9 +68,6 @@ class Fragments:
             last fragment has them.
         led: numbers of the fragments with `lead`; None: all.
 
-    Attributes:
-        sizes: int64 bytes of each fragment, with what leads it.
-
     Raises:
         BuildError: a value does not fit into a fragment.
     """
@@ -123,11 +120,7 @@ class Fragments:
         return len(self.sizes)
 
     def parts(self, low: int, high: int | None = None) -> list[Block]:
-        """The parts of fragments, by the number of the first, from 0, and of the one after them.
-
-        Args:
-            high: None: of one.
-        """
+        """The parts of fragments, by the number of the first, from 0, and of the one after them."""
         stop = low + 1 if high is None else high
         track, first, numbers = self._tracks[0], low == 0 and self._empty, range(low, stop)
         is_led_later = bool(self._lead) and bool(self._led[low + 1 : stop].any())
@@ -293,13 +286,7 @@ class _Track:
         return tuple(np.ascontiguousarray(column, np.int64) for column in columns)
 
     def fragments(self, lead: bytes, number: int, low: int, high: int) -> list[Block]:
-        """Fragments that are alike, in one pass.
-
-        Args:
-            lead: bytes in front of the first.
-            number: sequence_number of the first.
-            low, high: numbers of the first, and of the one after them.
-        """
+        """Fragments that are alike, in one pass."""
         media, edges = self._media, self._edges[low : high + 1]
         after: tuple[bytes, ...] = ()
         if media.groups or media.subsamples:
@@ -323,9 +310,7 @@ class _Track:
         """The trafs of a fragment, where their samples are, and bytes of these.
 
         Args:
-            number: of the fragment.
             at: where the samples begin, in bytes from the moof's start.
-            place: where the trafs begin, likewise.
         """
         low, high = self._edges[number : number + 2]
         if low == high:
@@ -449,11 +434,7 @@ def _counted(which: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
 
 
 def _ranges(media: PlannedTrack, offsets: Int64) -> list[tuple[int, int]]:
-    """Least and greatest duration, size and composition offset of samples.
-
-    Raises:
-        BuildError: one does not fit into a fragment.
-    """
+    """Least and greatest duration, size and composition offset of samples."""
     ranges = []
     for name, column, least, most in (
         ("sample_duration", media.durations, 0, _WIDE),

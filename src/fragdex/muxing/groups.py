@@ -31,7 +31,6 @@ class Grouping:
     """The groups of one type, of the samples of a track.
 
     Attributes:
-        description: the sgpd.
         version, parameter: of the sbgp, version 1 has a grouping_type_parameter.
         index: int64 group_description_index of each sample; 0: it is in none.
     """
@@ -98,9 +97,7 @@ def groupings_of(
     """The groups of some samples of a track.
 
     Args:
-        trak: of the source's moov.
         numbers: of the samples in the track, from 0.
-        trafs: what its fragments say.
     """
     stbl = None if trak is None else trak.find("mdia/minf/stbl")
     virtual = (track.fragments.flags & FragmentFlags.VIRTUAL) != 0
@@ -259,9 +256,6 @@ def joined_groupings(parts: Sequence[tuple[int, Sequence[Grouping]]]) -> tuple[G
 
     A type of which one of them has descriptions without lengths, or one that holds by default
     (versions 0, 2 and 3), is not among them.
-
-    Args:
-        parts: samples of each track, and their groups.
     """
     keys = {(one.kind, one.parameter): one.version for _, part in parts for one in part}
     joined = []

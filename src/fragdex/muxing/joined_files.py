@@ -42,8 +42,6 @@ class Piece:
 
     Attributes:
         number: from 0, in the order of the timeline.
-        name: of the file, for messages.
-        plan: of it alone.
     """
 
     number: int
@@ -66,7 +64,6 @@ class JoinedTrack:
         members: number of the piece → its track.
         entries: the sample entries of all of them, those of equal configuration once.
         trak: of `first`, with these entries.
-        timescale: ticks a second on the timeline.
         described: number of the piece → int64 sample_description_index of its samples, among
             `entries`.
     """
@@ -85,9 +82,6 @@ def lanes_of(pieces: Sequence[Piece]) -> list[JoinedTrack]:
 
     Of two files, tracks of one kind and language belong together, else those of one kind, in
     their order.
-
-    Raises:
-        BuildError: tracks that belong together have other codecs or sound of another form.
     """
     lanes: list[JoinedTrack] = []
     for piece in pieces:
@@ -242,18 +236,7 @@ _SHORT: Final = Fraction(1, 2)
 
 
 def segments_of(pieces: Sequence[Piece], starts: Starts, seconds: Fraction | None) -> Segments:
-    """The segments of a timeline; each has samples of one piece.
-
-    Args:
-        pieces: at least one.
-        starts: where they begin.
-        seconds: wanted length; None: a segment for each sync sample.
-
-    Raises:
-        ValueError: there are not as many starts as pieces, or one is no time of 0 or later.
-        BuildError: pieces overlap, or their tracks do not go together.
-        NoSyncSample: a track has no sync sample.
-    """
+    """The segments of a timeline; each has samples of one piece."""
     *early, last = pieces
     cut_off = (replace(p.plan, tracks=tuple(map(_without_rest, p.media))) for p in early)
     early = [replace(p, plan=plan) for p, plan in zip(early, cut_off, strict=True)]
@@ -316,11 +299,7 @@ def _ids(piece: Piece, lanes: Sequence[JoinedTrack]) -> dict[int, int]:
 
 
 def _starts(pieces: Sequence[Piece], starts: Starts) -> list[Fraction]:
-    """Seconds of the timeline at which the presentation times of pieces begin to count.
-
-    Raises:
-        ValueError, BuildError: as `segments_of`.
-    """
+    """Seconds of the timeline at which the presentation times of pieces begin to count."""
     spans = [_span(piece) for piece in pieces]
     if starts is None:
         begins, reached = [], Fraction(0)
@@ -416,7 +395,6 @@ class _Placed:
     Attributes:
         parts: number of the piece → its samples, on the timeline.
         bases: of each piece the number of its first sample, or where it would be.
-        joined: all of them.
     """
 
     def __init__(

@@ -35,11 +35,7 @@ Kept: TypeAlias = Sequence[KeptSpan]
 
 
 def following(spans: Iterable[tuple[Fraction, Fraction] | KeptSpan]) -> list[KeptSpan]:
-    """Spans that follow each other without gaps from time 0 of the output on.
-
-    Args:
-        spans: start and stop of each; of a `KeptSpan` what stands around it stays.
-    """
+    """Spans that follow each other without gaps from time 0 of the output on."""
     kept: list[KeptSpan] = []
     reached = Fraction(0)
     for span in spans:
@@ -60,7 +56,6 @@ def between_removed(
 
     Args:
         start, stop: in whole ticks.
-        removed: spans in any order, which may overlap.
         tick: seconds; edges are rounded to it.
     """
     spans = []

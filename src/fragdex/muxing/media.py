@@ -70,12 +70,8 @@ def media_of_each(
     A file of which only a part is there may have the samples of some tracks and not of others.
 
     Args:
-        tracks: of one file.
         left_out: takes the sentences.
         named: whether the caller named these tracks: then one without samples raises.
-        options: as of `media_of`.
-
-    Raises: as `media_of`; NoSyncSample: no track has any.
     """
     media: list[PlannedTrack] = []
     first: NoSyncSample | None = None
@@ -105,9 +101,6 @@ def grouped(track: Track) -> tuple[SampleTable, int] | None:
 
     Each row has the place, size and duration of its samples together, and the times of its first.
     Groups end where the next sample lies elsewhere.
-
-    Raises:
-        InexactIndex: the index does not know the track's samples.
     """
     table = track.fragments
     count = track.sample_count
@@ -175,7 +168,6 @@ class Before(NamedTuple):
         moved: ticks by which their times continue those of an earlier clock.
         media_time: ticks that the edit list takes off.
         anchor: number of a sample, from 0.
-        decode: decode time of that one, in ticks.
     """
 
     moved: int
@@ -188,8 +180,6 @@ class Before(NamedTuple):
         """What is known when the samples before `first` go; None: not all of it is.
 
         Args:
-            media: of a track from `media_of`, as it grows.
-            first: number of the sample that will be the first one.
             anchor: number of a sample after it whose decode time nothing changes any more.
         """
         if media.hidden or media.unit or media.numbers is not None:
@@ -215,9 +205,6 @@ def media_of(
     those that a file which was cut off no longer has.
 
     Args:
-        track: of an index that knows its samples.
-        size: bytes of the source; None: not known.
-        source: its number.
         growing: whether what follows must not change the known times: how long
             pictures wait because others are decoded before them is that of the first second.
         for_players: whether pictures that the edit list hides at the beginning have a tick each
@@ -371,10 +358,7 @@ def _from_zero(
     """Times with a tick each for hidden pictures from 0 on, before what is on show at 0.
 
     Args:
-        presentation: times in ticks of the track.
-        order: what puts them in their order.
         last: duration of the last one.
-        timescale: ticks a second of the track.
 
     Returns: the times, how many ticks of them are one of the track, and how many are hidden.
     """

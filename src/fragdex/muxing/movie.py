@@ -37,10 +37,6 @@ def with_chapters(udta: Box, kept: Kept) -> Box:
 
     The chapter that is on where a span starts begins there. A list that would be empty, and one
     that cannot be read, goes.
-
-    Args:
-        udta: of the source's moov; without a chapter list, it stays as it is.
-        kept: what the output shows.
     """
     children: list[Box] = []
     for child in udta.children:
@@ -54,12 +50,7 @@ def with_chapters(udta: Box, kept: Kept) -> Box:
 
 
 def spanning(boxes: Sequence[Box], kept: Kept | None) -> Sequence[Box]:
-    """The boxes of a file with the chapters of an output alone.
-
-    Args:
-        boxes: ftyp, moov and more.
-        kept: as `with_chapters` takes it; None: all.
-    """
+    """The boxes of a file with the chapters of an output alone."""
     if kept is None:
         return boxes
     return [
@@ -133,19 +124,13 @@ def clip_init(
     """The boxes of an initialization segment, made fit for a part of the movie.
 
     Args:
-        init: ftyp, moov and what else belongs to them.
-        tracks: the tracks that go into the clip; None: all.
         delays: keep the empty edits that edit lists begin with.
         from_samples: the samples of the moov become fragments: sample tables are emptied, an mvex
             is made.
         kept: what the clip shows of the source; None: the times of chapters stay.
         boxes: of the segment, where they are known; places of all but the moov count in it.
-        groups: track_ID → descriptions of sample groups that samples from the moov are in.
 
     A box that needs no change is given back byte for byte.
-
-    Raises:
-        BuildError: there is no moov.
     """
     boxes = parse(init) if boxes is None else boxes
     if find(boxes, "moov") is None:
@@ -264,11 +249,6 @@ def init_of_track(init: bytes, boxes: Sequence[Box], trak: Box) -> bytes:
     """The initialization segment with one trak, and without an mvex.
 
     Whoever makes something of each track looks at so much, and not at all tracks each time.
-
-    Args:
-        init: ftyp, moov and what else belongs to them.
-        boxes: of it.
-        trak: one of the moov's.
     """
     pieces = []
     for box in boxes:
@@ -369,9 +349,6 @@ def described(track: Track, trak: Box, numbers: Int64) -> Int64:
     """sample_description_index of samples of a track by their numbers.
 
     Those of the moov by its stsc (8.7.4), those of fragments by their tfhd (8.8.7).
-
-    Raises:
-        BuildError: the index does not know those of fragments.
     """
     stsd = trak.find("mdia/minf/stbl/stsd")
     if stsd is None or len(stsd.children) < 2:

@@ -43,7 +43,6 @@ class PlannedTrack:
     """Samples of one track of an output.
 
     Attributes:
-        track: where they come from.
         samples: in decode order; offset and size are those of the source, dts, cts and duration
             count on the output's timeline, before its edit list.
         timescale: ticks a second of that timeline.
@@ -55,7 +54,6 @@ class PlannedTrack:
         dependence: uint8 of each what the sdtp of its source says of it; None: there is none.
         subsamples: what subs boxes say of the parts of these samples.
         protection: what decrypts samples, besides their keys; None: nothing, or not needed.
-        groups: of samples, and what describes them.
         made: bytes of samples that are not copied, by their number here.
         unit: bytes of a sample, where a row stands for several that are alike; 0: for one.
         end: presentation time in ticks at which the last sample ends.
@@ -153,9 +151,7 @@ class PlannedTrack:
         """The same samples at other times, for fragments.
 
         Args:
-            presentation, decode, durations: int64 ticks of each.
             media_time: ticks that an edit list takes off.
-            more: other attributes.
         """
         shown = presentation + media_time if media_time else presentation
         times = {"dts": decode, "cts": shown, "duration": durations}
@@ -185,9 +181,7 @@ class Plan:
     """All that one output has.
 
     Attributes:
-        tracks: at least one.
         init: ftyp and moov that describe them, as the source has them; for fragments.
-        between: what stands between their samples, at times of the output.
         left_out: what is known not to be in it, and why.
     """
 
@@ -208,9 +202,6 @@ class Plan:
         """All that the sources have and a written file does not.
 
         Args:
-            source: their ftyp and moov.
-            written: its own.
-            why: the reason for what it has no place for.
             in_fragments: whether the rest of it is made fragments, which hold more.
             kept: what it shows of the source; None: all.
         """
@@ -235,7 +226,6 @@ def begins_of(lead: PlannedTrack, edges: Int64) -> Int64:
     """int64 presentation time from which on nothing earlier is presented, of each part of a track.
 
     Args:
-        lead: the track.
         edges: its first sample in each part, and the end.
     """
     least = np.minimum.reduceat(lead.presentation, edges[:-1])

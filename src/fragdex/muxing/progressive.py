@@ -65,9 +65,6 @@ def clip_movie(
 
     Args:
         plan: `unfit` says nothing against its tracks.
-        boxes: the ftyp and moov that describe them.
-        timescale: of the movie; edits count in it.
-        kept: what it shows of the source.
 
     Returns: all in front of the samples that are copied, where these lie, and its ftyp and moov.
     """
@@ -130,16 +127,9 @@ def movie(
     """All of a progressive file in front of the samples that are copied, checked, and its moov.
 
     Args:
-        brands: the ftyp.
         moov: whose boxes describe the tracks; what speaks of their samples is written again.
-        parts: the tracks.
-        chunks: of each track where its samples lie.
-        media: what is copied into the mdat.
         timescale: of the movie; edits count in it.
         remade: what stands in the mdat before that.
-
-    Raises:
-        BuildError: a sample would not be where the tables say.
     """
     payload = len(remade) + int(media.size.sum())
     header = (payload + 8).to_bytes(4, "big") + b"mdat"
@@ -232,13 +222,7 @@ def _turns(part: PlannedTrack) -> list[Turn]:
 
 
 def tables_of(part: PlannedTrack, chunks: Chunks, wide: bool) -> list[Box]:
-    """The sample tables of a track; the last one says where chunks are, from the mdat's payload on.
-
-    Args:
-        part: the track.
-        chunks: where its samples lie.
-        wide: whether places need 64 bits.
-    """
+    """The sample tables of a track; the last one places chunks from the mdat's payload on."""
     counts, (deltas, offsets) = part.counts, _times(part.samples)
     boxes = [make_box("stts", entries=_durations(part, counts, deltas))]
     if offsets.any():

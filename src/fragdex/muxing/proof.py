@@ -198,7 +198,6 @@ def _parted(
 
     Args:
         runs: place in the view, begin and end in the source of each.
-        known: pieces that one run has whole.
     """
     order = np.argsort(runs[1], kind="stable")
     place, begin, end = (column[order] for column in runs)

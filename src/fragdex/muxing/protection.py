@@ -39,8 +39,6 @@ class System:
 
     Attributes:
         id: SystemID as a UUID.
-        data: of the pssh.
-        pssh: the whole box.
     """
 
     id: str
@@ -91,12 +89,7 @@ class Keys:
 
 
 def keys_of(moov: Sequence[Box], trak: Box) -> tuple[Keys | None, ...]:
-    """The keys of each sample description of a track; None: what it describes is clear.
-
-    Args:
-        moov: the boxes of the initialization segment.
-        trak: of the track.
-    """
+    """The keys of each sample description of a track; None: what it describes is clear."""
     systems = tuple(
         System(str(uuid.UUID(bytes=bytes(box["SystemID"]))), bytes(box["Data"]), build(box))
         for box in find_all(moov, "moov/pssh")
@@ -130,12 +123,8 @@ class Protected:
     """The auxiliary information of a track's samples, where it lies in the source.
 
     Attributes:
-        source: number of the source.
         start, size: int64 bytes of each sample's; size 0: it has none.
         vector: int64 bytes of the initialization vector that begins it; more are subsamples.
-
-    Raises:
-        BuildError: that of a sample is shorter than its vector, or longer than boxes can say.
     """
 
     source: int
@@ -201,7 +190,6 @@ class Protected:
         """The saiz, saio and senc of samples `low` to `high` (exclusive).
 
         Args:
-            low, high: numbers of samples, of one traf.
             place: bytes from the moof's start to the first of these boxes.
         """
         has, divided = self._has(low, high)
@@ -245,11 +233,7 @@ def _changes(column: Int64) -> Int64:
 
 
 def vectors_of(stbl: Box, track_id: int) -> dict[int, int]:
-    """sample_description_index → bytes of the vector of each sample, of encrypted descriptions.
-
-    Raises:
-        BuildError: keys change from sample to sample, or the track is encrypted in another way.
-    """
+    """sample_description_index → bytes of the vector of each sample, of encrypted descriptions."""
     for group in stbl.find_all("sbgp"):
         if group.get("grouping_type") == "seig":
             raise BuildError(
@@ -269,11 +253,7 @@ def vectors_of(stbl: Box, track_id: int) -> dict[int, int]:
 
 
 def needed_by(vectors: dict[int, int], track_id: int) -> None:
-    """Refuse a track without auxiliary information, where its samples have vectors of their own.
-
-    Raises:
-        BuildError: they have.
-    """
+    """Refuse a track without auxiliary information, where its samples have vectors of their own."""
     if any(vectors.values()):
         raise BuildError(
             f"track {track_id} is encrypted, and its initialization vectors cannot be found",
@@ -292,11 +272,6 @@ def auxiliary(
     """Where the auxiliary information of samples from `first` on lies, and bytes of each.
 
     None: there is no saiz or no saio.
-
-    Args: as of `protection`.
-
-    Raises:
-        BuildError: it is not all there.
     """
     saiz, saio = _of_encryption(stbl, "saiz"), _of_encryption(stbl, "saio")
     if saiz is None or saio is None:
@@ -359,11 +334,6 @@ def sizes_of(saiz: Box, needed: int, track_id: int) -> Int64:
 
 def protected(trak: Box, media: PlannedTrack, read: Read) -> Protected | None:
     """Where what decrypts a track's samples lies; None: it is clear, or needs nothing more.
-
-    Args:
-        trak: of the source's moov.
-        media: the samples, with their descriptions.
-        read: exactly the bytes of a range of the source. Of fragments all moofs are read.
 
     Raises:
         BuildError: keys change from sample to sample, or the information is not all there.

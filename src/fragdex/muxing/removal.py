@@ -43,7 +43,6 @@ class _Rest:
         start, stop: seconds of the source's presentation in which they are shown (exclusive).
         low: `start` in ticks of composition time.
         numbers: int64 of them in the track, in decode order.
-        samples: they.
         earlier: seconds by which the output shows it sooner.
     """
 
@@ -97,13 +96,7 @@ def _part_without_help(track: Track, span: KeptSpan, source: Reader) -> KeptSpan
 def gone_besides(
     asked: Kept, kept: Kept, why: str = "its pictures need some that are removed"
 ) -> tuple[LeftOut, ...]:
-    """What goes although it should stay: a sentence on each part.
-
-    Args:
-        asked: what should stay.
-        kept: what does, as `without_help` gives it.
-        why: the reason.
-    """
+    """What goes although it should stay: a sentence on each part."""
     edges = [edge for span in kept for edge in span[:2]]
     said = []
     for span in asked:
@@ -117,13 +110,7 @@ def gone_besides(
 
 
 def rest_of(track: Track, kept: Kept, timescale: int, source: Reader) -> PlannedTrack | None:
-    """What a track has of spans, and nothing else; None where that is nothing.
-
-    Args:
-        kept: as `without_help` gives it.
-        timescale: of the output's movie.
-        source: the media.
-    """
+    """What a track has of spans, and nothing else; None where that is nothing."""
     rests = [
         rest
         for span in kept

@@ -61,11 +61,6 @@ class Promise(NamedTuple):
 def promise(lead: PlannedTrack, seconds: Fraction | None, growing: bool) -> Promise | None:
     """The wanted length, or that of the first segment where key frames are further apart.
 
-    Args:
-        lead: the track that decides where all are cut.
-        seconds: wanted length; None: a segment for each sync sample.
-        growing: whether more comes.
-
     Returns: None: what has come does not decide it yet.
     """
     scale, shown = lead.timescale, lead.presentation
@@ -100,11 +95,7 @@ def _wanted(last: int, seconds: Fraction | None, scale: int) -> int:
 
 
 def bridged(media: PlannedTrack, longest: Fraction) -> PlannedTrack:
-    """The same, with samples that last no longer: what follows later leaves a gap before it.
-
-    Args:
-        longest: seconds.
-    """
+    """The same, with samples that last no longer: what follows later leaves a gap before it."""
     ticks = int(longest * media.timescale)
     durations = media.durations
     long = durations > ticks
@@ -124,8 +115,6 @@ def gaps(media: PlannedTrack, edges: Int64, times: Int64) -> Int64:
     """Ticks between the end of what each segment shows and where the next one begins.
 
     Args:
-        media: as `bridged` gives it.
-        edges: first sample of each segment, and the end.
         times: presentation time at which each begins, and the end of the last one.
     """
     stops = np.maximum.reduceat(media.presentation + media.durations, edges[:-1])
@@ -147,14 +136,8 @@ def cut(
     equally many segments; some may be empty.
 
     Args:
-        media: at least one track.
-        seconds: wanted length; None: a segment for each sync sample of the reference track.
-        lead: the reference track; None: as `reference` says.
         promised: how long segments may last, of media that is `bridged`, cut as `limited` does;
             None: any.
-
-    Raises:
-        NoSyncSample: a track has no sync sample.
     """
     lead = lead or reference(media)
     cuts = cuts_of(lead, seconds, promised)
@@ -173,11 +156,7 @@ def cuts_of(lead: PlannedTrack, seconds: Fraction | None, promised: Promise | No
 def edges_of(
     media: PlannedTrack, lead: PlannedTrack, cuts: Cuts, promised: Promise | None = None
 ) -> Int64:
-    """First sample of each segment of one track, and the end; of the arguments of `cut`.
-
-    Args:
-        cuts: of the lead.
-    """
+    """First sample of each segment of one track, and the end; of the arguments of `cut`."""
     if media is lead:
         edges = cuts.edges
     elif promised is None:
@@ -342,10 +321,6 @@ def limited(
     after the last part that is in time; and where there is a gap.
 
     Args:
-        media: as `bridged` gives it.
-        seconds: wanted length; None: at each sync sample.
-        promised: of this title.
-        growing: whether more comes.
         decided: of the track; samples before that are there for what they say of those after them.
     """
     shown, scale, count = media.presentation, media.timescale, len(media)
@@ -414,13 +389,7 @@ def limited(
 
 
 def parts_of(media: PlannedTrack, edges: Int64, promised: Promise) -> Int64:
-    """First sample of each part of segments, and the end.
-
-    Args:
-        media: as `bridged` gives it.
-        edges: first sample of each segment, and the end.
-        promised: of this title.
-    """
+    """First sample of each part of segments, and the end."""
     ticks, durations = int(promised.part * media.timescale), media.durations
     at, stops = edges[:-1], edges[1:]
     at, stops = at[at < stops], stops[at < stops]
@@ -446,11 +415,7 @@ def open_parts(
     """First sample of each part of a segment that is not complete, and the end of the last one.
 
     Args:
-        media: of a track that follows another; as `bridged` gives it.
-        start: first sample of the segment.
         reached: presentation time in ticks up to which the other is known.
-        promised: of this title.
-        back: as of `Decided`.
     """
     shown = media.presentation
     final = int(np.searchsorted(np.maximum.accumulate(shown), _horizon(media, back)))
@@ -508,10 +473,6 @@ def nearest(
 ) -> tuple[Int64, npt.NDArray[np.bool_]]:
     """Which of rising times are nearest to rising moments; of two as near, the earlier.
 
-    Args:
-        times, scale: in ticks of so many a second.
-        moments, timescale: likewise.
-
     Returns: places in `times`, and of each moment whether there is a time after it.
     """
     kind = _wide(times, timescale, moments, scale)
@@ -542,11 +503,7 @@ def settled(
     They are cut as `cut` cuts the whole, whatever follows. None: not one segment is complete.
 
     Args:
-        media: the track, as `bridged` gives it.
-        lead: the track that decides where all are cut.
         cuts: of the lead, as `limited` gives them while more comes.
-        promised: of this title.
-        decided: what is decided already of the track.
 
     Returns: first sample of each segment, and the end; presentation time at which each begins and
         the last one ends, in ticks; first sample of each part of the next one, and the end.

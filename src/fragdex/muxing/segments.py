@@ -45,12 +45,8 @@ def init_segment(
     """The initialization segment for some tracks.
 
     Args:
-        init: the source's ftyp and moov.
         media: the tracks, with their timescales; an edit list of one entry says their
             `media_time`.
-
-    Raises:
-        BuildError: there is no moov.
     """
     known = {one.track.id: one for one in media}
     traks = []
@@ -95,12 +91,7 @@ def _finer(box: Box, media: PlannedTrack) -> Box:
 
 
 def descriptions_of(trak: Box | None, media: PlannedTrack) -> Int64 | None:
-    """sample_description_index of each sample of a track; None: 1 for all.
-
-    Raises:
-        BuildError: the moov does not describe the track, or fragments use several descriptions,
-            and which one is not known here.
-    """
+    """sample_description_index of each sample of a track; None: 1 for all."""
     track = media.track
     stsd = None if trak is None else trak.find("mdia/minf/stbl/stsd")
     if trak is None or stsd is None or not stsd.children:
@@ -131,14 +122,7 @@ def completed(
     """A track with the descriptions and groups of its samples, and what decrypts them.
 
     Args:
-        media: the samples.
-        trak: of the source's moov.
-        read: exactly the bytes of a range of the source; None: nothing is encrypted.
         later: whether more comes, which may have groups of its own.
-        trafs: what its fragments say of samples.
-
-    Raises:
-        BuildError: as `descriptions_of` and `protected`.
     """
     planned = replace(media, descriptions=descriptions_of(trak, media))
     # a row may stand for many samples
@@ -156,11 +140,7 @@ STYP: Final = struct.pack(">I4s4sI4s4s", 24, b"styp", b"msdh", 0, b"msdh", b"cmf
 
 
 def seconds_of(seconds: TimeLike | None) -> Fraction | None:
-    """A wanted length as an exact number of seconds; None stays.
-
-    Raises:
-        ValueError: it is not above 0.
-    """
+    """A wanted length as an exact number of seconds; None stays."""
     if seconds is None:
         return None
     length = exact_time(seconds)
@@ -173,7 +153,6 @@ class Segments:
     """Tracks cut into segments, each a fragment with all of them.
 
     Args:
-        plan: what they have.
         seconds: wanted length; None: a segment for each sync sample.
         edges: of each track the first sample of each segment, and the end; None: cut again.
         head: bytes in front of each segment.
@@ -184,10 +163,7 @@ class Segments:
         first_number: of the first fragment.
 
     Attributes:
-        media, edges: of the plan, and as given or cut.
-        fragments: sizes and parts of the fragments.
         firsts: number of the first fragment of each segment, and of all.
-        sizes: int64 bytes of each segment.
         lead: the track whose times are those of the segments.
         time: int64 presentation time of each segment in ticks of the lead; the first begins where
             the track does, or at 0 where the edit list hides what is before.
@@ -269,13 +245,7 @@ class Segments:
         recipe: Any,
         media_type: str | None = None,
     ) -> View:
-        """One file as a view: initialization segment, sidx and all fragments.
-
-        Args:
-            sources: of the tracks.
-            recipe: what else decides its bytes.
-            media_type: None: that of the tracks.
-        """
+        """One file as a view: initialization segment, sidx and all fragments."""
         # nothing else is needed by the view: a source's moov may have 100 MB
         head, fragments = [self.init, self.sidx], self.fragments
         sizes = np.concatenate([[sum(map(len, head))], fragments.sizes])
@@ -290,9 +260,6 @@ class Segments:
         """One segment as a view; `recipe` says what else decides its bytes.
 
         Args:
-            number: from 0.
-            source: of its samples.
-            recipe: what else decides it.
             named: its number in what these are a part of; None: the same.
         """
         named = number if named is None else named

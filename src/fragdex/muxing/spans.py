@@ -49,10 +49,6 @@ class SampleBudget:
         """The samples of rows `start` to `stop` (exclusive) of a track's fragments, counted.
 
         Of a truncated file, no further than the first row after `wanted` that is not in it.
-
-        Raises:
-            LimitExceeded: they are too many.
-            InexactIndex: they are not known.
         """
         gone = np.flatnonzero(track.fragments.data_start[wanted + 1 : stop] >= self._size)
         if len(gone):
@@ -74,9 +70,6 @@ class Reader(Source):
     """The source of a clip, for what has to look into its media.
 
     Args:
-        read: exactly the bytes of a range.
-        size: bytes, where known.
-        remote: whether reads go over a network.
         doubted: track_IDs whose sync marks an index doubts; None among them: all.
     """
 
@@ -121,7 +114,6 @@ class Stretch:
         low, high: the same in ticks of composition time.
         first, last: numbers of the samples that it needs, last exclusive.
         rate: at which it is shown; 0: a picture that stands still.
-        samples: those.
     """
 
     start: Fraction
@@ -161,12 +153,7 @@ def part_of(
 
     Args:
         start, stop: seconds of the source's presentation, in whole ticks of `timescale`.
-        timescale: of the clip's movie.
         source: the media; samples beyond its size are not there.
-
-    Raises:
-        InexactIndex: the samples are not known.
-        LimitExceeded: they are more than the source has bytes for.
     """
     stretches = []
     for segment in segments_of(track):
@@ -384,7 +371,6 @@ def _next_shown(all_shown: Int64, cts: Int64, until: int) -> Int64:
     Args:
         all_shown: composition times of these and later pictures, in any order.
         cts: of those that are asked about.
-        until: where the last one ends.
     """
     order = np.append(np.sort(all_shown), until)
     ends: Int64 = np.maximum(order[np.searchsorted(order[:-1], cts, side="right")], cts)

@@ -60,12 +60,7 @@ class Subsamples:
 
 
 def with_subsamples(part: PlannedTrack, trak: Box | None, trafs: Trafs) -> PlannedTrack:
-    """A track with what its source says of the parts of its samples; of made ones nothing.
-
-    Args:
-        trak: of the source's moov.
-        trafs: what its fragments say.
-    """
+    """A track with what its source says of the parts of its samples; of made ones nothing."""
     if part.unit or not len(part):
         return part
     found: dict[tuple[int, int], dict[int, bytes]] = {}
@@ -90,11 +85,7 @@ def with_subsamples(part: PlannedTrack, trak: Box | None, trafs: Trafs) -> Plann
 
 
 def joined_subsamples(parts: Sequence[tuple[int, Sequence[Subsamples]]]) -> tuple[Subsamples, ...]:
-    """Those of tracks one after the other.
-
-    Args:
-        parts: samples of each track, and the `Subsamples` of these.
-    """
+    """Those of tracks one after the other."""
     joined: dict[tuple[int, int], Subsamples] = {}
     base = 0
     for count, several in parts:

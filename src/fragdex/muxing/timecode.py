@@ -97,9 +97,7 @@ def timecode_part(
     """What a timecode track gives to a clip, or why it gives nothing.
 
     Args:
-        trak: of the source.
         kept: what the clip shows, in whole ticks of `timescale`.
-        timescale: of the clip's movie.
         source: the media; of each sample that is rewritten, 4 bytes are read.
 
     Returns: "" where it has nothing to present.
@@ -160,10 +158,7 @@ def timecode_part(
 def timecode_cut(
     track: Track, trak: Box, start: Fraction, stop: Fraction, source: Reader
 ) -> PlannedTrack | str:
-    """The same for fragments: the first sample begins at `start`, or at the next tick.
-
-    Args: as those of `timecode_part`.
-    """
+    """The same for fragments: the first sample begins at `start`, or at the next tick."""
     stretches = _stretches(track, trak, start, stop, source)
     if isinstance(stretches, str):
         return stretches

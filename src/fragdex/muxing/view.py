@@ -55,7 +55,6 @@ class SourceRange(NamedTuple):
 
     Attributes:
         source: number of the source, from 0, in `View.sources`.
-        range: bytes of it.
     """
 
     source: int
@@ -70,7 +69,6 @@ class Scattered(NamedTuple):
     """Many ranges of a source, one after the other in a view: samples among those of others.
 
     Attributes:
-        source: number of the source, from 0.
         start, size: int64 columns: where each range begins, and its bytes.
     """
 
@@ -119,8 +117,6 @@ class Interleaved(NamedTuple):
     """Made bytes and ranges of a source by turns: fragments one after the other.
 
     Attributes:
-        source: number of the source, from 0.
-        made: the made bytes, one after the other.
         start, size: int64 columns: where each piece begins, and its bytes. A start below 0 is a
             place in `made`, from the first byte on: -1, -2, …
     """
@@ -195,7 +191,6 @@ class Sources:
     """The files of a view, opened when they are first read and checked at each read.
 
     Args:
-        known: the files, as their indexes know them.
         given: the media in any form that `open_source` takes, a sequence of them with one for each
             file, or None: they are opened by their names. What was open before stays open.
     """

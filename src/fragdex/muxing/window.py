@@ -220,12 +220,7 @@ def _fetched(windows: Sequence[Window], source: Source) -> Fetched:
 
 
 def _data(window: Window, source: Source, fetch: Fetch) -> list[bytes]:
-    """The bytes of each sample.
-
-    Raises:
-        TruncatedInput: the file ends within one.
-        NoSyncSample: decoding would begin with a sample that is wrongly marked sync.
-    """
+    """The bytes of each sample."""
     samples = window.track.samples.rows(window.samples)
     parts = fetch().parts(zip(samples.offset.tolist(), samples.size.tolist(), strict=True))
     data: list[bytes] = []
@@ -355,11 +350,7 @@ def _small(box: Box) -> Box:
 
 
 def _entries(window: Window, boxes: list[Box]) -> tuple[tuple[Box, ...], Int64]:
-    """The sample entries of the track, and the number of that of each sample, from 1.
-
-    Raises:
-        BuildError: there is none, or nothing here tells which one a sample has.
-    """
+    """The sample entries of the track, and the number of that of each sample, from 1."""
     track = window.track
     trak = traks_of(boxes).get(track.id)
     stsd = None if trak is None else trak.find("mdia/minf/stbl/stsd")

@@ -49,9 +49,6 @@ def model_folder() -> Path | None:
 class Acoustics:
     """The model.
 
-    Args:
-        folder: with `mdef`, `means`, `variances` and `sendump`.
-
     Attributes:
         phones: their names, in the order of `scores`.
 

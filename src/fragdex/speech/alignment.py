@@ -227,8 +227,6 @@ class Aligner:
         """Words with their times.
 
         Args:
-            sound: in which all of them are said.
-            texts: words as they are written, in order.
             vocabulary: names and terms that are preferred where they fit the sound better.
         """
         frames = len(sound) // FRAME
@@ -348,9 +346,7 @@ def _said(
     are in no dictionary gain nothing: a model writes those for the sounds of other languages.
 
     Args:
-        scores: as of `Acoustics.scores`.
         way, backwards: of the text, and of `_backwards` of it.
-        known: whether a frame is in a word of the dictionary, bool, shape (frames,).
     """
     missed = np.where(way.silent, 0, scores.max(axis=(1, 2)) - way.fits)
     gained = np.where(known | way.silent, way.fits - backwards.fits, 0)

@@ -90,7 +90,6 @@ def cues_of(words: Sequence[Word], layout: CaptionLayout = USUAL) -> list[Captio
 
     Args:
         words: in order, none beginning before the end of the one before.
-        layout: lengths of lines and of cues.
     """
     return [cue for cue, _ in _cues(_shown(words, layout), layout)]
 
@@ -129,7 +128,6 @@ def at_cuts(
     """Cues that begin and end at cuts of the picture (`layout.cuts_ms`) where one is near.
 
     Args:
-        cues: in order of time.
         spoken_until: milliseconds at which the last word of each ends.
     """
     cuts = sorted(layout.cuts_ms)

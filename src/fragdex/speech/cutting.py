@@ -131,10 +131,7 @@ def cut_near(read: ReadFrames, border: int, reach: int, quiet: float, first: int
     """The cut nearest to a border: in a pause if there is one, else where it hurts least.
 
     Args:
-        read: the sound.
-        border: frame of the border.
         reach: frames that the cut may lie away from it.
-        quiet: the track's `threshold`.
         first, last: frames that the track has (last exclusive).
 
     A pure function of the sound in `border` ± `reach`. As pauses near the border are preferred, it
@@ -188,9 +185,7 @@ def utterances(read: ReadFrames, low: int, high: int, quiet: float) -> list[tupl
     """[start, stop) of the speech between two frames.
 
     Args:
-        read: the sound.
         low, high: frames; quiet at these edges counts as a pause however short.
-        quiet: the track's `threshold`.
     """
     if high <= low:
         return []

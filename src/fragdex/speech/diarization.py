@@ -90,7 +90,6 @@ class Diarizer:
         """Turns in order of time.
 
         Args:
-            sound: some minutes.
             report: called with how many samples are judged, and of how many; may raise to end it.
         """
         stretch = _Stretch(audible(sound), self._voices, report)
@@ -243,13 +242,7 @@ def _ms(frame: int) -> int:
 
 
 def grouped(vectors: Floats, weights: npt.NDArray[np.float64], *, parted: Flags) -> list[list[int]]:
-    """Groups of what sounds alike, the most alike put together first (centroid linkage).
-
-    Args:
-        vectors: how each sounds, shape (n, 256).
-        weights: shape (n,).
-        parted: which two are known to be two voices, shape (n, n).
-    """
+    """Groups of what sounds alike, the most alike put together first (centroid linkage)."""
     groups: list[list[int]] = [[n] for n in range(len(vectors))]
     sums, parted = vectors * weights[:, None], parted | np.eye(len(vectors), dtype=bool)
     units = _unit(sums)
@@ -276,12 +269,7 @@ def matched(
     diarizer: Diarizer,
     report: Report = lambda done, of: None,
 ) -> list[Turn]:
-    """The turns of all stretches, in which a voice has one number.
-
-    Args:
-        stretches: turns of each, at their times in the track; each numbers voices by itself.
-        read: the sound of the track.
-    """
+    """The turns of all stretches, in which a voice has one number."""
     samples = [
         (number, voice, turns)
         for number, stretch in enumerate(stretches)

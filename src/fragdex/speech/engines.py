@@ -207,11 +207,7 @@ def floats_of(sound: Sound) -> npt.NDArray[np.float32]:
 
 
 def required_package(name: str) -> str:
-    """The version of an engine's package.
-
-    Raises:
-        EngineUnavailable: it is not installed.
-    """
+    """The version of an engine's package."""
     from importlib.metadata import PackageNotFoundError, version
 
     _, _, package, install = _HOMES[name]
@@ -229,9 +225,6 @@ def fetched(choice: EngineChoice) -> EngineChoice:
     """A choice whose model is a folder: one that may be fetched is here then.
 
     The process that fetches sees no sound, and the one that hears has no network.
-
-    Raises:
-        EngineUnavailable: it cannot be fetched.
     """
     if not choice.download or choice.model is None:
         return choice
@@ -259,11 +252,7 @@ def fetched(choice: EngineChoice) -> EngineChoice:
 
 
 def make_engine(choice: EngineChoice) -> Engine:
-    """The engine of a choice, not opened yet.
-
-    Raises:
-        InvalidRequest: there is no such engine.
-    """
+    """The engine of a choice, not opened yet."""
     if choice.name not in _HOMES:
         raise InvalidRequest(
             "there is no such speech engine",

@@ -59,12 +59,7 @@ Check = Callable[[], None]
 
 @record(frozen=True, slots=True)
 class EngineFacts:
-    """What an open engine is.
-
-    Attributes:
-        name, version: of the engine.
-        model_id: of its model.
-    """
+    """What an open engine is."""
 
     name: str
     version: str
@@ -74,13 +69,9 @@ class EngineFacts:
 class SpeechProcess(ChildProcess):
     """A process with an engine in it, for one track after the other.
 
-    Args:
-        choice: the engine; its model is loaded once.
-
     Any error but one about the track ends the process.
 
     Attributes:
-        choice: as it was given.
         facts: None until it is opened.
     """
 
@@ -126,11 +117,8 @@ class SpeechProcess(ChildProcess):
         """Turn to a track.
 
         Args:
-            index: of the file.
             source: the file; a local one without a budget is handed over, another one is read in
                 this process when the child requests bytes.
-            track: track_ID; None: the first audio track.
-            init: the initialization segment, for segments that have none.
 
         Returns: the track's id.
 

@@ -138,11 +138,9 @@ def words_of_tokens(
     """Pieces of words become words: a piece that begins with a space or ▁ begins one.
 
     Args:
-        tokens: pieces in order.
         starts: seconds of each.
         durations: seconds of each, or empty.
         scores: natural logarithms of the probabilities of each, or empty.
-        end: seconds of the whole.
     """
     groups: list[list[int]] = []
     for place, token in enumerate(tokens):

@@ -49,11 +49,7 @@ def speaker_ids(count: int) -> list[str]:
 
 
 def _voices_of(words: Sequence[Word], turns: Sequence[Turn]) -> list[int | None]:
-    """Who says each word.
-
-    Args:
-        turns: by time.
-    """
+    """Who says each word."""
     longest = max((turn.end_ms - turn.start_ms for turn in turns), default=0) + _FAR_MS
     starts = np.array([turn.start_ms for turn in turns])
     voices = []
@@ -80,10 +76,6 @@ def _voice_of(word: Word, turns: Sequence[Turn]) -> int | None:
 def speaker_names(given: Mapping[str, str], speakers: Sequence[str]) -> dict[str, str]:
     """A table of names, checked and without line breaks.
 
-    Args:
-        given: names by speaker.
-        speakers: those that there are.
-
     Raises:
         InvalidRequest: there is no such speaker, or a name is empty or too long.
     """
@@ -100,11 +92,7 @@ def speaker_names(given: Mapping[str, str], speakers: Sequence[str]) -> dict[str
 
 
 def plain_name(name: str, pointer: str = "/speaker") -> str:
-    """A name as one line.
-
-    Raises:
-        InvalidRequest: it is empty, longer than `MOST_NAME`, or has control characters.
-    """
+    """A name as one line."""
     plain = " ".join(name.split())
     if not 0 < len(plain) <= MOST_NAME or not plain.isprintable():
         raise InvalidRequest(

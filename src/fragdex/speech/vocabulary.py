@@ -118,9 +118,6 @@ def preferred(
     """Texts with entries of a vocabulary where they were said.
 
     Args:
-        texts: as an engine wrote them.
-        vocabulary: of `plain_vocabulary`.
-        spoken: how texts are said.
         fit: how much better other texts fit the sound than the words of a span.
     """
     entries = [ending for entry in vocabulary for ending in (entry, f"{entry}'s")]

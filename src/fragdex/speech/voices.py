@@ -71,11 +71,7 @@ _EMBEDDING: Final = _Model(
 
 
 class Voices:
-    """The two models, loaded.
-
-    Raises:
-        EngineUnavailable: a package is not installed, or carries no such model.
-    """
+    """The two models, loaded."""
 
     def __init__(self) -> None:
         self._segmentation = _session(_SEGMENTATION)
@@ -110,9 +106,6 @@ class Voices:
         """How a voice sounds: a vector of length 1.
 
         The product of two says how much they sound alike: about 0.7 for one voice, 0.1 for two.
-
-        Args:
-            features: as `fbank` gives them, of frames in which one voice speaks.
         """
         given = (features - features.mean(axis=0))[None]
         weights = np.ones(given.shape[:2], np.float32)
@@ -176,11 +169,7 @@ def _bytes_of(model: _Model) -> bytes | None:
 
 
 def in_columns_of(before: Flags, here: Flags) -> Flags:
-    """Columns in the order in which they fit those of the window before.
-
-    Args:
-        before: the frames of it that lie in this one as well.
-    """
+    """Columns in the order in which they fit those of the window before."""
     both = here[: len(before)]
     fits = {order: int((before & both[:, order]).sum()) for order in permutations(range(COLUMNS))}
     return here[:, max(fits, key=lambda order: fits[order])]

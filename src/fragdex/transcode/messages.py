@@ -138,7 +138,6 @@ def messages_of(codec: str, sample: bytes, length_size: int = 4) -> Messages:
 
     Args:
         codec: `avc`, `hevc` or `av1`; of others nothing is known to stand in samples.
-        length_size: bytes of the length in front of each NAL unit.
     """
     if codec == "av1":
         return _of_obus(sample)
@@ -230,11 +229,7 @@ def _metadata_type(unit: bytes) -> int:
 
 
 def with_messages(codec: str, sample: bytes, said: Messages) -> bytes:
-    """A sample of an encoder, with the messages of the source's picture and no others.
-
-    Args:
-        sample: NAL units have lengths of 4 bytes.
-    """
+    """A sample of an encoder, with the messages of the source's picture and no others."""
     if codec == "av1":
         units = [unit for kind, unit in obus(sample) if kind != _METADATA]
         kinds = [kind for kind, _ in obus(sample) if kind != _METADATA]

@@ -59,12 +59,7 @@ def why_not_channels(configuration: int | None) -> str | None:
 
 
 def why_not_played(codec: str, context: Any) -> list[str]:
-    """Why browsers would not play the packets of a stream as they are; empty where they do.
-
-    Args:
-        codec: FFmpeg's name of it.
-        context: PyAV's codec context of the stream.
-    """
+    """Why browsers would not play the packets of a stream as they are; empty where they do."""
     if codec not in _STREAMS:
         return [f"browsers do not play {codec}"]
     profiles, formats = _PROFILES.get(codec), _STREAMS[codec]

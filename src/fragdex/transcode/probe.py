@@ -56,7 +56,6 @@ class StreamInfo:
     Attributes:
         index: its place among all streams of the file.
         track_id: its track ID in an ISOBMFF file, else 1 more than its index.
-        type: `video` or `audio`.
         codec: FFmpeg's name of the codec, whichever decoder reads it: `mp3`, never `mp3float`.
         duration: seconds, or None where the file does not tell.
     """
@@ -95,9 +94,6 @@ def _refuse(*_args: Any, **_more: Any) -> Any:
 @contextmanager
 def opened(file: BinaryIO) -> Iterator[InputContainer]:
     """A media file, open for demuxing.
-
-    Args:
-        file: seekable, at its start.
 
     Raises:
         Unprocessable: empty, a playlist, or nothing that the libraries know.
@@ -269,9 +265,6 @@ def survey(
 
     Args:
         progress: called with the bytes of each packet; may raise to end it all.
-
-    Raises:
-        Unprocessable: no packets, encrypted, or times beyond reason.
     """
     streams = streams_of(container)
     surveys = {stream.index: StreamSurvey(reasons=_why_not(stream)) for stream in streams}

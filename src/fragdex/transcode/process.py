@@ -160,11 +160,7 @@ class _Tracks:
                     encoder.frame(frame)
 
     def close(self, source: BinaryIO | None) -> list[TranscodedTrack]:
-        """Complete the tracks.
-
-        Args:
-            source: the file, where its ranges are to be found.
-        """
+        """Complete the tracks."""
         tracks = []
         for index, info in self.infos.items():
             writers = [*self.encoders[index]]

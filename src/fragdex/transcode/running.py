@@ -46,8 +46,6 @@ def run(
     """Make the tracks of a media file in a child process.
 
     Args:
-        path: the media file.
-        folder: an empty folder for the results.
         progress: called with 0…1, in this thread.
         check: called several times a second; what it raises ends the child.
         scrub_alone: only the scrub track; none of a file without video.

@@ -88,9 +88,6 @@ class Seam:
 def encoded(frames: Frames, settings: SeamSettings) -> Seam:
     """Encode pictures as one group that begins with a picture that needs no other.
 
-    Args:
-        frames: called for each pass over them.
-
     Raises:
         BuildError: the video is coded in a way that cannot be encoded, such as interlaced, or this
             PyAV has no encoder for it, or no quality comes close enough.
@@ -220,9 +217,7 @@ class _Encoder:
     """An encoder of FFmpeg's libraries.
 
     Attributes:
-        name: FFmpeg's.
         qualities: constant rate factors that are tried one after the other.
-        options: for a video.
     """
 
     name: str

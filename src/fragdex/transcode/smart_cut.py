@@ -79,7 +79,6 @@ def plan(samples: SampleTable, low: int, high: int, begins: Any) -> CutPlan:
     """Which pictures of a span are copied, so that none is hidden.
 
     Args:
-        samples: in decode order, from a sync sample on.
         low, high: composition times of the span; high is exclusive.
         begins: whether what is copied may begin at a sample, by its number.
     """
@@ -120,10 +119,6 @@ def seamed(
     Args:
         parts: of an exact clip, whose edit list hides some; or of several that follow each other,
             each with the second at which it begins.
-        trak: of the source.
-        init: ftyp and moov of the source.
-        timescale: of the clip's movie.
-        source: the media.
 
     Returns: the part, the trak with what describes its new pictures, and what these lack of what
     their samples in the source had.
@@ -220,7 +215,6 @@ class _Film:
     """The track that is cut: its samples, its decoder, its sample entry.
 
     Attributes:
-        part: the samples of all parts, one after the other.
         firsts: where each part begins in them.
     """
 
@@ -360,11 +354,7 @@ class _Film:
             yield from (frame for frame in frames if frame.pts in wanted)
 
     def _look(self, number: int, sample: bytes, *, is_encoded: bool) -> None:
-        """Keep what a sample has in addition to its picture.
-
-        Raises:
-            BuildError: it has layers that would be lost.
-        """
+        """Keep what a sample has in addition to its picture."""
         if number in self._messages:
             return
         said = messages_of(str(self.family), sample, self.length_size)
@@ -416,7 +406,6 @@ class _Film:
 
         Args:
             numbers: of the source's samples with the same pictures.
-            last: the video continues after it.
         """
         first = int(numbers[0])
         lasting: dict[int, bytes] = {}

@@ -257,11 +257,7 @@ class Scrubber(VideoEncoder):
 
 
 class AudioEncoder:
-    """A track of AAC from decoded frames; most holes in time are filled with silence.
-
-    Args:
-        lossless: FLAC of 16 bits in place of AAC.
-    """
+    """A track of AAC from decoded frames; most holes in time are filled with silence."""
 
     def __init__(self, path: Path, track_id: int, source: Any, *, lossless: bool = False) -> None:
         self.codec, self.format = ("flac", "s16") if lossless else ("aac", "fltp")
@@ -395,13 +391,7 @@ class TrackFile:
     """A fragmented file of one track, opened when its first packet is there.
 
     Args:
-        path, track_id: of it.
         every_key: whether each key frame begins a fragment, however near the last one is.
-
-    Attributes:
-        path: where it lies.
-        stream: of the muxer; set by whoever makes the file.
-        packets: how many are in it.
     """
 
     def __init__(self, path: Path, track_id: int, *, every_key: bool = False) -> None:
@@ -437,11 +427,7 @@ class TrackFile:
         self.container.mux_one(packet)
 
     def close(self) -> None:
-        """Complete the file.
-
-        Raises:
-            Unprocessable: a hole in it is not between two fragments.
-        """
+        """Complete the file."""
         self.container.close()
         _set_next_id(self.path)
         if self._leaps:

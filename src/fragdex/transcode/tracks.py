@@ -65,7 +65,6 @@ def copied_ranges(track: Track, path: Path, origins: Sequence[int], source: Bina
 
     Args:
         track: its index, with all samples.
-        path: its file.
         origins: for each sample, where the demuxer read it from; below 0: not known.
         source: what it was copied from, seekable.
     """
