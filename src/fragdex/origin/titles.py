@@ -170,7 +170,7 @@ class ServedFilm:
     checking: threading.Lock = field(default_factory=threading.Lock)
     growing: bool | Literal["ended"] = False
     grows_until: float = 0.0
-    fingerprints: tuple[str, ...] = ()
+    fingerprints: tuple[tuple[str, str], ...] = ()
     began: datetime | None = None
     grown: list[tuple[int, int]] | None = None
     live: LiveFilm | None = None
@@ -206,9 +206,16 @@ class ServedFilm:
         if not self.growing:
             return False
         every = zip(self.windows, sources, self.fingerprints, strict=True)
-        return all(
-            (source.size or 0) >= (index.file.size or 0) and fingerprint(index, source) == known
-            for index, source, known in every
+        return not self.is_cut(sources) and all(
+            fingerprint(index, source) == known for index, source, known in every
+        )
+
+    def is_cut(self, sources: list[Source]) -> bool:
+        """Whether it grew, and files are shorter now, or have other fragments."""
+        every = zip(self.windows, sources, self.fingerprints, strict=True)
+        return bool(self.growing) and any(
+            (source.size or 0) < (index.file.size or 0) or fingerprint(index, source)[1] != known
+            for index, source, (_, known) in every
         )
 
     def close(self) -> None:
@@ -605,7 +612,7 @@ class Titles:
         self, names: tuple[str, ...], sources: list[Source], before: ServedFilm | None
     ) -> int:
         """How often files were found cut or written again: equal tags are of equal bytes."""
-        if before is not None and before.growing and not before.is_same(sources):
+        if before is not None and before.is_cut(sources):
             self._turns[names] = self._turns.pop(names, 0) + 1
             while len(self._turns) > _MOST_TURNS:
                 self._turns.popitem(last=False)
@@ -701,8 +708,10 @@ def has_fragments(index: Index) -> bool:
     return any(((rows.flags & FragmentFlags.VIRTUAL) == 0).any() for rows in tables)
 
 
-def fingerprint(index: Index, source: Source) -> str:
-    """A hash of the moov and of the last fragment's begin: a file that grew still has them.
+def fingerprint(index: Index, source: Source) -> tuple[str, str]:
+    """Hashes of the moov and of the last fragment's begin: a file that grew still has them.
+
+    Some recorders write at the end into the moov how long it was.
 
     Raises: as `Source.read_up_to`.
     """
@@ -710,14 +719,12 @@ def fingerprint(index: Index, source: Source) -> str:
     tables = [track.fragments for track in period.tracks if len(track.fragments)]
     last = max((int(rows.moof_offset[-1]) for rows in tables), default=NULL)
     stop = index.file.size or 0
-    spans = [
-        *period.init,
-        ByteRange(max(last, 0), stop if last < 0 else min(last + _FINGERPRINT, stop)),
-    ]
-    digest = md5(usedforsecurity=False)
-    for span in spans:
-        digest.update(source.read_up_to(span))
-    return digest.hexdigest()
+    part = ByteRange(max(last, 0), stop if last < 0 else min(last + _FINGERPRINT, stop))
+    moov = b"".join(map(source.read_up_to, period.init))
+    first, second = (
+        md5(data, usedforsecurity=False).hexdigest() for data in (moov, source.read_up_to(part))
+    )
+    return first, second
 
 
 _SUFFIXES: Final = (".vtt", ".srt")
