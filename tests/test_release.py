@@ -15,10 +15,10 @@ from fragdex.indexing import native
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_INSTALLED = 16 << 20
-DATA = {"py.typed", "fidx.h", "fidx_vectors.tar.xz"}
+DATA = {"py.typed", "fidx_vectors.tar.xz", "readers.tar.xz"}
 NOT_CODE = {".js", ".css", ".html"}
-WHOLE = {"fidx-js"}
-"""Folders that are packages of their own."""
+READERS = ROOT / "src/fragdex/formats"
+"""Where the readers of an index are that are no Python."""
 
 
 def run(*command: Any, **options: Any) -> None:
@@ -59,9 +59,17 @@ def test_a_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     expected = {
         path.relative_to(source)
         for path in (source / "fragdex").rglob("*")
-        if path.suffix in {".py", *NOT_CODE} or path.name in DATA or path.parent.name in WHOLE
+        if (path.suffix in {".py", *NOT_CODE} or path.name in DATA)
+        and path.parent.name != "fidx-js"
     }
     assert {path for path in held if path.suffix != ".so"} == expected
+
+
+def test_a_wheel_holds_the_readers_of_other_languages(installed: Path) -> None:
+    paths = [READERS / "fidx.h", *(READERS / "fidx-js").iterdir()]
+    with tarfile.open(installed / "fragdex/formats/readers.tar.xz") as archive:
+        held = {one.name: archive.extractfile(one).read() for one in archive}  # type: ignore[union-attr]
+    assert held == {one.relative_to(READERS).as_posix(): one.read_bytes() for one in paths}
 
 
 def test_one_wheel_serves_python_3_11_and_all_later_versions(wheel: Path) -> None:
@@ -79,6 +87,9 @@ def test_a_source_distribution_holds_what_a_wheel_is_built_from(built: Path) -> 
     sources = (ROOT / "src/fragdex/native").glob("*.[ch]")
     code = {path.relative_to(ROOT).as_posix() for path in sources}
     assert code
+    code |= {
+        (READERS / name).relative_to(ROOT).as_posix() for name in ("fidx.h", "fidx-js/fidx.js")
+    }
     assert code | {"setup.py", "pyproject.toml", "README.md", "LICENSE"} <= held
     assert not {name for name in held if name.startswith(("tests", "fixtures", "benchmarks"))}
 
