@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from types import MappingProxyType
@@ -322,6 +322,26 @@ def find_all(boxes: Iterable[Box], path: str) -> tuple[Box, ...]:
             here = [box for box in children if codes is None or box.type in codes]
             matches += here[number - 1 : number] if number else here
     return tuple(matches)
+
+
+def with_changes(box: Box, changes: Mapping[str, Callable[[Box], Box | Sequence[Box]]]) -> Box:
+    """A box with others in place of those at some paths below it; itself where none is another.
+
+    Args:
+        changes: by path (`mvhd`, `mdia/minf/stbl`) what gives a box, or several, for one that is
+            there; none: it goes.
+    """
+    children: list[Box] = []
+    for child in box.children:
+        within = f"{child.type}/"
+        inner = {path[5:]: one for path, one in changes.items() if path.startswith(within)}
+        changed = with_changes(child, inner) if inner else child
+        new = changes[child.type](changed) if child.type in changes else changed
+        children += (new,) if isinstance(new, Box) else new
+    same = len(children) == len(box.children)
+    if same and all(new is old for new, old in zip(children, box.children, strict=True)):
+        return box
+    return box.replace(children=children)
 
 
 @lru_cache(maxsize=512)

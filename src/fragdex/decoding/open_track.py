@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fragdex.boxes import Box, build, find, find_all, parse
+from fragdex.boxes.box import with_changes
 from fragdex.byterange import ByteRange, Fetched, coalesce
 from fragdex.decoding.codec import TrackCodec
 from fragdex.errors import InexactIndex, TruncatedInput, UndecodableMedia
@@ -187,21 +188,16 @@ class TrackSetup:
 
 
 def _only(moov: Box, track_id: int, entry: int) -> Box:
-    path = ("mdia", "minf", "stbl", "stsd")
+    def stsd(box: Box) -> Box:
+        if not 1 <= entry <= len(box.children):
+            raise UndecodableMedia(f"track {track_id} has no sample entry {entry}")
+        return box.replace(children=[box.children[entry - 1]], entry_count=1)
 
-    def changed(box: Box, names: tuple[str, ...]) -> Box:
-        if not names:
-            if not 1 <= entry <= len(box.children):
-                raise UndecodableMedia(f"track {track_id} has no sample entry {entry}")
-            return box.replace(children=[box.children[entry - 1]], entry_count=1)
-        children = [changed(b, names[1:]) if b.type == names[0] else b for b in box.children]
-        return box.replace(children=children)
+    def trak(box: Box) -> Box:
+        is_it = _id(box) == track_id
+        return with_changes(box, {"mdia/minf/stbl/stsd": stsd}) if is_it else box
 
-    children = [
-        changed(box, path) if box.type == "trak" and _id(box) == track_id else box
-        for box in moov.children
-    ]
-    return moov.replace(children=children)
+    return with_changes(moov, {"trak": trak})
 
 
 def _of_moof(data: bytes, track_id: int, default: int) -> Int64:

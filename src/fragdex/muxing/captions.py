@@ -27,6 +27,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fragdex.boxes import Box, build, make_box, parse_box
+from fragdex.boxes.box import with_changes
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, MalformedCaptions
 from fragdex.formats.fidx_head import no_constant
@@ -244,17 +245,12 @@ def _mdat(samples: list[tuple[int, bytes]]) -> bytes:
 def _pointed(moov: bytes, start: int) -> bytes:
     """The moov with the place of the captions: their mdat stands right after it."""
     box = parse_box(moov, offset=start)
-    traks = [n for n, child in enumerate(box.children) if child.type == "trak"]
-    children = list(box.children)
-    children[traks[-1]] = _with_chunk(children[traks[-1]], start + len(moov) + 8)
-    return build(box.replace(children=children))
-
-
-def _with_chunk(box: Box, place: int) -> Box:
-    if box.type == "co64":
-        return box.replace(entries=np.array([(place,)], [("chunk_offset", ">u8")]))
-    return box.replace(children=[_with_chunk(c, place) if c.children or c.type == "co64" else c
-                                 for c in box.children])  # fmt: skip
+    last = box.find_all("trak")[-1]
+    rows = np.array([(start + len(moov) + 8,)], [("chunk_offset", ">u8")])
+    changes = {"mdia/minf/stbl/co64": lambda co64: co64.replace(entries=rows)}
+    return build(
+        with_changes(box, {"trak": lambda one: with_changes(one, changes) if one is last else one})
+    )
 
 
 def _fragment(planned: PlannedTrack) -> bytes:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from fragdex.boxes import Box, parse
+from fragdex.boxes.box import with_changes
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, MissingExtra, NoSyncSample
 from fragdex.formats.subsegments import have_own_bytes, period_of
@@ -379,12 +380,10 @@ def _without_hidden(
             lacks += lost
         changed.append(part)
 
-    def described(box: Box) -> Box:
-        is_trak = box.type == "trak" and track_id(box) in moovs
-        return moovs[track_id(box)] if is_trak else box
-
     moov = tuple(
-        box.replace(children=list(map(described, box))) if box.type == "moov" else box
+        with_changes(box, {"trak": lambda trak: moovs.get(track_id(trak), trak)})
+        if box.type == "moov"
+        else box
         for box in boxes
     )
     return changed, moov, tuple(lacks)

@@ -18,6 +18,7 @@ import numpy as np
 
 from fragdex.box_header import read_header
 from fragdex.boxes import Box, build, make_box, parse_box
+from fragdex.boxes.box import with_changes
 from fragdex.boxes.fragments import BASE_DATA_OFFSET, DATA_OFFSET, DEFAULT_BASE_IS_MOOF
 from fragdex.boxes.limits import MAX_MOOV_SIZE
 from fragdex.byterange import ByteRange
@@ -43,10 +44,7 @@ def rebased(moof: Box, stale: Collection[int]) -> Box:
     Args:
         stale: track_IDs whose positions count from the moof, whatever is declared.
     """
-    children = [_rebased(child, stale) if child.type == "traf" else child for child in moof]
-    if all(new is old for new, old in zip(children, moof, strict=True)):
-        return moof
-    return moof.replace(children=children)
+    return with_changes(moof, {"traf": lambda traf: _rebased(traf, stale)})
 
 
 def _rebased(traf: Box, stale: Collection[int]) -> Box:
@@ -482,10 +480,7 @@ def _stale(moof: Box, media: Sequence[_Place]) -> set[tuple[int, int]]:
 
 def _timed(moof: Box, move: Move) -> Box:
     """A moof with its decode times moved."""
-    children = [_timed_traf(child, move) if child.type == "traf" else child for child in moof]
-    if all(new is old for new, old in zip(children, moof, strict=True)):
-        return moof
-    return moof.replace(children=children)
+    return with_changes(moof, {"traf": lambda traf: _timed_traf(traf, move)})
 
 
 def _timed_traf(traf: Box, move: Move) -> Box:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fragdex.box_header import read_header
 from fragdex.boxes import Box, build, make_box, parse_box
+from fragdex.boxes.box import with_changes
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, InexactIndex, MalformedBox
 from fragdex.formats.sidx import boxes
@@ -109,8 +110,7 @@ def _chunks(box: Box, shifts: Shifts, away: npt.NDArray[np.bool_] | None) -> Box
         new = np.where(away, old, new)
     if np.array_equal(old, new):
         return box
-    rows = np.zeros(len(new), [("chunk_offset", ">u8")])
-    rows["chunk_offset"] = new
+    rows = new.astype(">u8").view([("chunk_offset", ">u8")])
     if box.type == "stco" and int(new.max()) >> 32:
         return make_box("co64", parent="stbl", flags=box["flags"], entries=rows)
     return box.replace(entries=rows)
@@ -121,8 +121,7 @@ def _auxiliary(box: Box, shifts: Shifts) -> Box:
     new = shifts.of(old)
     if np.array_equal(old, new):
         return box
-    rows = np.zeros(len(new), [("offset", ">u8")])
-    rows["offset"] = new
+    rows = new.astype(">u8").view([("offset", ">u8")])
     return box.replace(version=int(box["version"] or int(new.max()) >> 32 > 0), entries=rows)
 
 
@@ -175,24 +174,18 @@ def _locations(data: bytes, shifts: Shifts) -> bytes:
 
 def mended_mfra(data: bytes, offset: int, shifts: Shifts) -> bytes:
     """An mfra with its moofs moved (8.8.10); times and numbers stay."""
-    mfra = parse_box(data, offset=offset)
-    children = []
-    for child in mfra.children:
-        if child.type == "tfra" and not child.opaque and len(child["entries"]):
-            old = child["entries"]
-            place = shifts.of(old["moof_offset"].astype(np.int64))
-            rows = np.zeros(len(old), [(name, np.int64) for name in old.dtype.names])
-            for name in old.dtype.names:
-                rows[name] = old[name]
-            rows["moof_offset"] = place
-            version = int(child["version"] or int(place.max()) >> 32 > 0)
-            child = child.replace(version=version, entries=rows)
-        children.append(child)
-    mended = mfra.replace(children=children)
-    size = len(build(mended))
-    return build(
-        mended.replace(children=[c.replace(size=size) if c.type == "mfro" else c for c in children])
-    )
+
+    def tfra(box: Box) -> Box:
+        if box.opaque or not len(box["entries"]):
+            return box
+        rows = box["entries"].astype([(name, np.int64) for name in box["entries"].dtype.names])
+        rows["moof_offset"] = shifts.of(rows["moof_offset"])
+        version = int(box["version"] or int(rows["moof_offset"].max()) >> 32 > 0)
+        return box.replace(version=version, entries=rows)
+
+    moved = with_changes(parse_box(data, offset=offset), {"tfra": tfra})
+    size = len(build(moved))
+    return build(with_changes(moved, {"mfro": lambda mfro: mfro.replace(size=size)}))
 
 
 def needs_rebasing(moof: bytes, header: int) -> bool:

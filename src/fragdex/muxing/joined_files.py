@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from fragdex.boxes import Box, build, parse
+from fragdex.boxes.box import with_changes
 from fragdex.errors import BuildError
 from fragdex.fragments.table import FAR, FragmentTable, Int64, SampleTable, SyncTable
 from fragdex.muxing.between import Between
@@ -213,19 +214,14 @@ def _sentence(track: Track) -> str:
 
 def _with(trak: Box, lane: JoinedTrack) -> Box:
     """A trak with the lane's track_ID, timescale and sample entries."""
-
-    def changed(box: Box) -> Box:
-        if box.type == "tkhd" and box["track_ID"] != lane.id:
-            return box.replace(track_ID=lane.id)
-        if box.type == "mdhd":
-            return box.replace(timescale=lane.timescale, duration=0)
-        if box.type == "stsd":
-            return box.replace(children=lane.entries)
-        if box.type in ("trak", "mdia", "minf", "stbl"):
-            return box.replace(children=[changed(child) for child in box.children])
-        return box
-
-    return changed(trak)
+    return with_changes(
+        trak,
+        {
+            "tkhd": lambda box: box.replace(track_ID=lane.id),
+            "mdia/mdhd": lambda box: box.replace(timescale=lane.timescale, duration=0),
+            "mdia/minf/stbl/stsd": lambda box: box.replace(children=lane.entries),
+        },
+    )
 
 
 Starts: TypeAlias = Sequence[TimeLike] | Literal["source"] | None

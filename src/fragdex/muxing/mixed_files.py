@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fragdex.boxes import Box, build, parse
+from fragdex.boxes.box import with_changes
 from fragdex.byterange import ByteRange
 from fragdex.errors import BuildError, NoSyncSample, TrackNotFound
 from fragdex.formats.subsegments import period_of
@@ -292,23 +293,18 @@ def _together(inits: Sequence[tuple[bytes, dict[int, int]]]) -> bytes:
 
 def _trak(trak: Box, ids: dict[int, int]) -> Box:
     """A trak under its new track_ID, with the references to tracks that are here."""
-    children = []
-    for child in trak.children:
-        if child.type == "tkhd":
-            child = child.replace(track_ID=ids[track_id(trak)])
-        elif child.type == "tref":
-            child = references(child, {*ids})
-            named = [
-                one.replace(track_IDs=[ids[int(n)] for n in one["track_IDs"]])
-                if "track_IDs" in one
-                else one
-                for one in child
-            ]
-            child = child.replace(children=named)
-            if not named:
-                continue
-        children.append(child)
-    return trak.replace(children=children)
+
+    def renamed(one: Box) -> Box:
+        if "track_IDs" not in one:
+            return one
+        return one.replace(track_IDs=[ids[int(n)] for n in one["track_IDs"]])
+
+    def tref(box: Box) -> Sequence[Box]:
+        here = list(map(renamed, references(box, {*ids})))
+        return [box.replace(children=here)] if here else []
+
+    number = ids[track_id(trak)]
+    return with_changes(trak, {"tkhd": lambda tkhd: tkhd.replace(track_ID=number), "tref": tref})
 
 
 def _stretch(

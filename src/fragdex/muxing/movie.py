@@ -8,7 +8,7 @@ track_ID, so that `agreeing` makes them true; all else of it stays as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from math import ceil, floor
 from types import MappingProxyType
 from typing import Any, Final
@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from fragdex.boxes import Box, build, find, find_all, make_box, parse
+from fragdex.boxes.box import with_changes
 from fragdex.errors import BuildError
 from fragdex.fragments.table import Int64
 from fragdex.fragments.track_info import DESCRIPTION
@@ -38,34 +39,24 @@ def with_chapters(udta: Box, kept: Kept) -> Box:
     The chapter that is on where a span starts begins there. A list that would be empty, and one
     that cannot be read, goes.
     """
-    children: list[Box] = []
-    for child in udta.children:
-        if child.type == "chpl":
-            rows = [] if child.opaque else _moved(child["chapters"], kept)
-            if not rows:
-                continue
-            child = child.replace(chapters=rows)
-        children.append(child)
-    return udta.replace(children=children) if udta.children else udta
+
+    def at_its_times(chpl: Box) -> Box | Sequence[Box]:
+        rows = [] if chpl.opaque else _moved(chpl["chapters"], kept)
+        return chpl.replace(chapters=rows) if rows else ()
+
+    return with_changes(udta, {"chpl": at_its_times})
 
 
 def spanning(boxes: Sequence[Box], kept: Kept | None) -> Sequence[Box]:
     """The boxes of a file with the chapters of an output alone."""
     if kept is None:
         return boxes
-    return [
-        box.replace(children=[_chaptered(child, kept) for child in box])
-        if box.type == "moov"
-        else box
-        for box in boxes
-    ]
 
+    def chaptered(udta: Box) -> Box:
+        is_damaged = any(one.opaque for one in udta.find_all("chpl"))
+        return udta if is_damaged else with_chapters(udta, kept)
 
-def _chaptered(box: Box, kept: Kept) -> Box:
-    """User data with the chapters of an output; as it is where they cannot be read."""
-    if box.type != "udta" or any(one.opaque for one in box.find_all("chpl")):
-        return box
-    return with_chapters(box, kept)
+    return [with_changes(box, {"udta": chaptered}) if box.type == "moov" else box for box in boxes]
 
 
 def _moved(rows: Any, kept: Kept) -> list[dict[str, Any]]:
@@ -180,27 +171,29 @@ def _moov(
     kept: Kept | None,
     groups: Mapping[int, Sequence[Box]],
 ) -> Box:
-    children: list[Box] = []
-    ids = []
-    for child in moov.children:
-        if child.type == "mvhd":
-            child = _without_duration(child)
-        elif child.type == "trak":
-            number = track_id(child)
-            if tracks is not None and number not in tracks:
-                continue
-            ids.append(number)
-            child = _trak(child, tracks, delays, from_samples, groups.get(number, ()))
-        elif child.type == "mvex":
-            if from_samples:
-                continue
-            # mehd tells the length of the whole movie.
-            child = child.replace(children=[b for b in child.children if b.type != "mehd"])
-        elif child.type == "udta" and kept is not None:
-            child = with_chapters(child, kept)
-        children.append(child)
+    ids: list[int] = []
+
+    def trak(child: Box) -> Box | Sequence[Box]:
+        number = track_id(child)
+        if tracks is not None and number not in tracks:
+            return ()
+        ids.append(number)
+        return _trak(child, tracks, delays, from_samples, groups.get(number, ()))
+
+    def mvex(child: Box) -> Box | Sequence[Box]:
+        # mehd tells the length of the whole movie.
+        return () if from_samples else with_changes(child, {"mehd": lambda _: ()})
+
+    def udta(child: Box) -> Box:
+        return child if kept is None else with_chapters(child, kept)
+
+    changes = {"mvhd": _without_duration, "trak": trak, "mvex": mvex, "udta": udta}
+    children = [*with_changes(moov, changes)]
     if from_samples:
-        children.append(make_box("mvex", children=[_trex(number) for number in ids]))
+        trexs = [
+            make_box("trex", track_ID=number, default_sample_description_index=1) for number in ids
+        ]
+        children.append(make_box("mvex", children=trexs))
     return with_next_id(moov.replace(children=children))
 
 
@@ -215,26 +208,20 @@ def with_relative(ftyp: Box) -> Box:
 def with_next_id(moov: Box) -> Box:
     """The moov with a next_track_ID above its track_IDs, as who adds a track needs it (8.2.2)."""
     highest = max((track_id(box) for box in moov.children if box.type == "trak"), default=0)
-    children = [
+
+    def free(mvhd: Box) -> Box:
+        if "next_track_ID" not in mvhd or mvhd["next_track_ID"] > highest:
+            return mvhd
         # 2^32 - 1: whoever adds one has to look for a number
-        box.replace(next_track_ID=min(highest + 1, 2**32 - 1))
-        if box.type == "mvhd" and "next_track_ID" in box and box["next_track_ID"] <= highest
-        else box
-        for box in moov.children
-    ]
-    if all(new is old for new, old in zip(children, moov.children, strict=True)):
-        return moov
-    return moov.replace(children=children)
+        return mvhd.replace(next_track_ID=min(highest + 1, 2**32 - 1))
+
+    return with_changes(moov, {"mvhd": free})
 
 
 @cache
 def empty_tables() -> tuple[Box, ...]:
     """Sample tables that say of no sample: those of a moov whose samples are in fragments."""
     return tuple(make_box(code) for code in ("stts", "stsc", "stsz", "stco"))
-
-
-def _trex(number: int) -> Box:
-    return make_box("trex", track_ID=number, default_sample_description_index=1)
 
 
 def traks_of(boxes: Sequence[Box]) -> dict[int, Box]:
@@ -273,18 +260,20 @@ def track_id(trak: Box) -> int:
 def _trak(
     trak: Box, tracks: set[int] | None, delays: bool, from_samples: bool, sgpds: Sequence[Box]
 ) -> Box:
-    children = []
-    for child in trak.children:
-        if child.type == "tkhd":
-            child = _without_duration(child)
-        elif child.type == "tref" and tracks is not None:
-            child = references(child, tracks)
-        elif child.type == "edts":
-            child = child.replace(children=[_edits(b, delays) for b in child.children])
-        elif child.type == "mdia":
-            child = _mdia(child, from_samples, sgpds)
-        children.append(child)
-    return trak.replace(children=children)
+
+    def tref(box: Box) -> Box:
+        return box if tracks is None else references(box, tracks)
+
+    return with_changes(
+        trak,
+        {
+            "tkhd": _without_duration,
+            "tref": tref,
+            "edts/elst": partial(_edits, delays=delays),
+            "mdia/mdhd": _without_duration,
+            "mdia/minf/stbl": partial(_stbl, from_samples=from_samples, sgpds=sgpds),
+        },
+    )
 
 
 def references(tref: Box, tracks: set[int]) -> Box:
@@ -301,27 +290,13 @@ def references(tref: Box, tracks: set[int]) -> Box:
     return tref.replace(children=children)
 
 
-def _mdia(mdia: Box, from_samples: bool, sgpds: Sequence[Box]) -> Box:
-    children = []
-    for child in mdia.children:
-        if child.type == "mdhd":
-            child = _without_duration(child)
-        elif child.type == "minf":
-            inner = [
-                _stbl(b, from_samples, sgpds) if b.type == "stbl" else b for b in child.children
-            ]
-            child = child.replace(children=inner)
-        children.append(child)
-    return mdia.replace(children=children)
-
-
 def _without_duration(box: Box) -> Box:
     return box.replace(duration=0) if box.get("duration") else box
 
 
 def _edits(box: Box, delays: bool) -> Box:
     """The delay and the first media time; they hold for all that follows (8.6.6)."""
-    if box.type != "elst" or "entries" not in box or not len(box["entries"]):
+    if "entries" not in box or not len(box["entries"]):
         return box
     entries: Any = box["entries"]
     shown = next((n for n, row in enumerate(entries) if row["media_time"] >= 0), len(entries) - 1)
@@ -408,18 +383,9 @@ def agreeing(moov: Box) -> Box:
     if moov.find("mvex") is not None or mvhd is None or not mvhd.get("timescale"):
         return moov
     scale = int(mvhd["timescale"])
-    children = [_agreeing_trak(box, scale) if box.type == "trak" else box for box in moov]
-    lasts = [int(head.get("duration", 0)) for box in children for head in box.find_all("tkhd")]
-    children = [
-        _lasting(box, max(lasts, default=0)) if box.type == "mvhd" else box for box in children
-    ]
-    return _changed(moov, children)
-
-
-def _changed(box: Box, children: Sequence[Box]) -> Box:
-    if all(new is old for new, old in zip(children, box, strict=True)):
-        return box
-    return box.replace(children=children)
+    moov = with_changes(moov, {"trak": partial(_agreeing_trak, scale=scale)})
+    lasts = [int(head.get("duration", 0)) for head in moov.find_all("trak/tkhd")]
+    return with_changes(moov, {"mvhd": partial(_lasting, duration=max(lasts, default=0))})
 
 
 def _lasting(head: Box, duration: int) -> Box:
@@ -431,16 +397,11 @@ def _lasting(head: Box, duration: int) -> Box:
 
 
 def _agreeing_trak(trak: Box, scale: int) -> Box:
-    mdia = trak.find("mdia")
     mdhd, tkhd = trak.find("mdia/mdhd"), trak.find("tkhd")
-    if mdia is None or mdhd is None or tkhd is None or not mdhd.get("timescale"):
+    if mdhd is None or tkhd is None or not mdhd.get("timescale"):
         return trak
     claimed = int(mdhd["duration"])
     own = mdhd if claimed in _UNKNOWN else _lasting(mdhd, _at_most(claimed, trak))
-    children = [
-        _changed(mdia, [own if box is mdhd else box for box in mdia]) if box is mdia else box
-        for box in trak
-    ]
     elst = trak.find("edts/elst")
     rows: Any = () if elst is None else elst.get("entries", ())
     lasts = int(tkhd["duration"])
@@ -449,7 +410,13 @@ def _agreeing_trak(trak: Box, scale: int) -> Box:
     elif claimed not in _UNKNOWN:
         expected = int(own["duration"]) * scale / int(mdhd["timescale"])
         lasts = lasts if abs(lasts - expected) <= 1 else round(expected)
-    return _changed(trak, [_lasting(box, lasts) if box is tkhd else box for box in children])
+    return with_changes(
+        trak,
+        {
+            "tkhd": lambda box: _lasting(box, lasts) if box is tkhd else box,
+            "mdia/mdhd": lambda box: own if box is mdhd else box,
+        },
+    )
 
 
 def _at_most(claimed: int, trak: Box) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragdex.boxes import Box, build, find, make_box, parse, parse_box
+from fragdex.boxes.box import with_changes
 from fragdex.boxes.limits import MAX_MOOV_SIZE
 from fragdex.errors import BuildError
 from fragdex.fragments.findings import Findings
@@ -106,10 +108,7 @@ def clip_movie(
         )
         for mine, rows in zip(places, turns, strict=True)
     ]
-    udta = moov.find("udta")
-    if udta is not None:
-        chaptered = with_chapters(udta, kept)
-        moov = moov.replace(children=[chaptered if box is udta else box for box in moov])
+    moov = with_changes(moov, {"udta": partial(with_chapters, kept=kept)})
     brands = movie_brands(boxes)
     head, moov = movie(brands, moov, parts, chunks, media, timescale, remade)
     return head, media, [*parse(brands), moov]
@@ -334,19 +333,26 @@ def _moov(
     timescale: int,
 ) -> Box:
     duration = max(part.duration for part in parts.values())
-    children = []
-    for child in moov:
-        if child.type == "mvhd":
-            child = with_duration(child, duration, timescale=timescale)
-        elif child.type == "trak":
-            part = parts.get(track_id(child))
-            if part is None:
-                continue
-            child = _trak(child, part, tables[part.track.id], set(parts), timescale)
-        elif child.type in ("mvex", "iods"):
-            continue
-        children.append(child)
-    return with_next_id(moov.replace(children=children, size_form="compact"))
+    ids = set(parts)
+
+    def trak(box: Box) -> Box | Sequence[Box]:
+        part = parts.get(track_id(box))
+        return () if part is None else _trak(box, part, tables[part.track.id], ids, timescale)
+
+    moov = with_changes(
+        moov,
+        {
+            "mvhd": partial(with_duration, duration=duration, timescale=timescale),
+            "trak": trak,
+            "mvex": _nothing,
+            "iods": _nothing,
+        },
+    )
+    return with_next_id(moov.replace(size_form="compact"))
+
+
+def _nothing(_: Box) -> Sequence[Box]:
+    return ()
 
 
 def with_duration(box: Box, duration: int, **fields: Any) -> Box:
@@ -356,23 +362,30 @@ def with_duration(box: Box, duration: int, **fields: Any) -> Box:
 
 
 def _trak(trak: Box, part: PlannedTrack, tables: list[Box], ids: set[int], timescale: int) -> Box:
-    children = []
-    for child in trak:
-        if child.type == "edts":
-            continue
-        if child.type == "tref":
-            child = references(child, ids)
-            if not child.children:
-                continue
-        elif child.type == "mdia":
-            child = _mdia(child, part, tables, timescale)
-        if child.type == "tkhd":
-            children.append(with_duration(child, part.duration))
-            if part.edits:
-                children.append(_edts(part))
-        else:
-            children.append(child)
-    return trak.replace(children=children)
+    samples = part.samples
+    length = int(samples.dts[-1] + samples.duration[-1])
+    # FFmpeg takes the lesser of this and the edits, empty ones included, for the track's length.
+    if part.timescale and part.edits and part.edits[0][1] < 0:
+        shown = sum(ticks for ticks, media_time, _ in part.edits if media_time >= 0)
+        length = min(length, -(-shown * part.timescale // timescale))
+
+    def tref(box: Box) -> Sequence[Box]:
+        here = references(box, ids)
+        return [here] if here.children else []
+
+    def tkhd(box: Box) -> Sequence[Box]:
+        edts = [_edts(part)] if part.edits else []
+        return [with_duration(box, part.duration), *edts]
+
+    def mdhd(box: Box) -> Box:
+        return with_duration(box, length, timescale=part.timescale or box["timescale"])
+
+    def stbl(box: Box) -> Box:
+        stsd = box.find("stsd")
+        return box.replace(children=([] if stsd is None else [stsd]) + tables)
+
+    changes = {"edts": _nothing, "tref": tref, "tkhd": tkhd}
+    return with_changes(trak, changes | {"mdia/mdhd": mdhd, "mdia/minf/stbl": stbl})
 
 
 def _edts(part: PlannedTrack) -> Box:
@@ -383,27 +396,3 @@ def _edts(part: PlannedTrack) -> Box:
         fraction = fixed & 0xFFFF
         rows.append((duration, media_time, fixed >> 16, fraction - (fraction >> 15 << 16)))
     return make_box("edts", children=[make_box("elst", version=int(wide), entries=rows)])
-
-
-def _mdia(mdia: Box, part: PlannedTrack, tables: list[Box], timescale: int) -> Box:
-    samples = part.samples
-    length = int(samples.dts[-1] + samples.duration[-1])
-    # FFmpeg takes the lesser of this and the edits, empty ones included, for the track's length.
-    if part.timescale and part.edits and part.edits[0][1] < 0:
-        shown = sum(ticks for ticks, media_time, _ in part.edits if media_time >= 0)
-        length = min(length, -(-shown * part.timescale // timescale))
-    children = []
-    for child in mdia:
-        if child.type == "mdhd":
-            child = with_duration(child, length, timescale=part.timescale or child["timescale"])
-        elif child.type == "minf":
-            inner = [_with_tables(box, tables) if box.type == "stbl" else box for box in child]
-            child = child.replace(children=inner)
-        children.append(child)
-    return mdia.replace(children=children)
-
-
-def _with_tables(stbl: Box, tables: list[Box]) -> Box:
-    """Sample descriptions as they are, with other sample tables."""
-    stsd = stbl.find("stsd")
-    return stbl.replace(children=([] if stsd is None else [stsd]) + tables)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from fragdex.boxes import Box, build, make_box, parse
+from fragdex.boxes.box import with_changes
 from fragdex.errors import BuildError
 from fragdex.formats.sidx import boxes
 from fragdex.formats.subsegments import Subsegments
@@ -59,7 +60,7 @@ def init_segment(
     ):
         if piece[4:8] == b"moov":
             (moov,) = parse(piece)
-            piece = build(moov.replace(children=[_child(box, known) for box in moov.children]))
+            piece = build(with_changes(moov, {"trak": partial(_trak, known=known)}))
         elif piece[4:8] == b"ftyp" and len(media) == 1:
             (ftyp,) = parse(piece)
             brands = (*ftyp["compatible_brands"], CMAF)
@@ -68,26 +69,23 @@ def init_segment(
     return b"".join(piece for piece in traks if piece[4:8] in (b"ftyp", b"moov"))
 
 
-def _child(box: Box, known: dict[int, PlannedTrack]) -> Box:
-    media = known.get(track_id(box)) if box.type == "trak" else None
+def _trak(box: Box, known: dict[int, PlannedTrack]) -> Box:
+    media = known.get(track_id(box))
     if media is None:
         return box
-    children = []
-    for child in box.children:
-        if child.type == "edts":
-            continue
-        if child.type == "mdia" and media.timescale != media.track.timescale:
-            child = child.replace(children=[_finer(one, media) for one in child.children])
-        children.append(child)
-        ticks = media.media_time
-        if child.type == "tkhd" and ticks:
-            elst = make_box("elst", version=int(ticks >= 1 << 31), entries=[(0, ticks, 1, 0)])
-            children.append(make_box("edts", children=[elst]))
-    return box.replace(children=children)
+    ticks = media.media_time
 
+    def tkhd(child: Box) -> Sequence[Box]:
+        if not ticks:
+            return [child]
+        elst = make_box("elst", version=int(ticks >= 1 << 31), entries=[(0, ticks, 1, 0)])
+        return [child, make_box("edts", children=[elst])]
 
-def _finer(box: Box, media: PlannedTrack) -> Box:
-    return box.replace(timescale=media.timescale) if box.type == "mdhd" else box
+    def mdhd(child: Box) -> Box:
+        is_same = media.timescale == media.track.timescale
+        return child if is_same else child.replace(timescale=media.timescale)
+
+    return with_changes(box, {"edts": lambda _: (), "tkhd": tkhd, "mdia/mdhd": mdhd})
 
 
 def descriptions_of(trak: Box | None, media: PlannedTrack) -> Int64 | None:

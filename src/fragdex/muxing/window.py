@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from fragdex.boxes import Box, parse
+from fragdex.boxes.box import with_changes
 from fragdex.byterange import ByteRange, Fetched, plan_reads
 from fragdex.errors import BuildError, NoSyncSample, TruncatedInput
 from fragdex.fragments.table import Bool, Int64, SampleTable
@@ -323,30 +324,22 @@ def _boxes(window: Window, source: Source, init: bytes | None) -> list[Box]:
 
 
 def _pruned(boxes: Sequence[Box], track_id: int) -> list[Box]:
-    kept = []
-    for box in boxes:
-        if box.type == "moov":
-            trak = traks_of([box]).get(track_id)
-            children = [child for child in box.children if child.type == "mvhd"]
-            box = box.replace(children=[*children, *([] if trak is None else [_small(trak)])])
-        if box.type in ("ftyp", "moov"):
-            kept.append(box)
-    return kept
-
-
-def _small(box: Box) -> Box:
-    """A trak without tables of samples, but for what tells their sample entries."""
-    children = []
-    for child in box.children:
-        if child.type in _UNUSED:
-            continue
-        if child.type in ("mdia", "minf"):
-            child = _small(child)
-        elif child.type == "stbl":
-            described = [one for one in child.children if one.type in ("stsd", "stsc")]
-            child = child.replace(children=described)
-        children.append(child)
-    return box.replace(children=children)
+    """Ftyp and moov with one trak, of whose tables only those stay that tell its sample entries."""
+    own = traks_of(boxes).get(track_id)
+    changes: dict[str, Callable[[Box], Box | Sequence[Box]]] = {
+        f"{parent}{code}": lambda _: ()
+        for parent in ("", "mdia/", "mdia/minf/")
+        for code in _UNUSED
+    }
+    changes["mdia/minf/stbl"] = lambda stbl: stbl.replace(
+        children=[one for one in stbl if one.type in ("stsd", "stsc")]
+    )
+    trak = [] if own is None else [with_changes(own, changes)]
+    return [
+        box.replace(children=[*box.find_all("mvhd"), *trak]) if box.type == "moov" else box
+        for box in boxes
+        if box.type in ("ftyp", "moov")
+    ]
 
 
 def _entries(window: Window, boxes: list[Box]) -> tuple[tuple[Box, ...], Int64]:

@@ -28,6 +28,7 @@ import av
 import numpy as np
 
 from fragdex.boxes import Box
+from fragdex.boxes.box import with_changes
 from fragdex.byterange import ByteRange
 from fragdex.decoding.codec import TrackCodec, hold_back, packet_of
 from fragdex.errors import BuildError, UndecodableMedia
@@ -436,11 +437,12 @@ class _Film:
             configuration = with_declared(configuration, self.configuration)
             second = self.entry.replace(children=[configuration, *others])
             return _with_entries(self.trak, [self.entry, second]), True
-        sets = {
-            name: [*self.configuration[name], *(u for u in configuration[name])]
+        sets: dict[str, Any] = {
+            name: [*self.configuration[name], *configuration[name]]
             for name in ("sequenceParameterSets", "pictureParameterSets")
         }
-        joined = _with_sets(self.configuration, sets)
+        count = len(sets["sequenceParameterSets"])
+        joined = self.configuration.replace(**sets, numOfSequenceParameterSets=count)
         children = [joined if child.type == "avcC" else child for child in self.entry]
         return _with_entries(self.trak, [self.entry.replace(children=children)]), False
 
@@ -461,19 +463,9 @@ def _joined(parts: Sequence[PlannedTrack]) -> tuple[PlannedTrack, list[int]]:
     return replace(parts[0], samples=samples, source=source, numbers=numbers), firsts[:-1]
 
 
-def _with_sets(configuration: Box, sets: dict[str, Any]) -> Box:
-    count = len(sets["sequenceParameterSets"])
-    return configuration.replace(**{**sets, "numOfSequenceParameterSets": count})
-
-
 def _with_entries(trak: Box, entries: list[Box]) -> Box:
-    def changed(box: Box, path: tuple[str, ...]) -> Box:
-        if not path:
-            return box.replace(children=entries)
-        children = [changed(c, path[1:]) if c.type == path[0] else c for c in box]
-        return box.replace(children=children)
-
-    return changed(trak, ("mdia", "minf", "stbl", "stsd"))
+    changes = {"mdia/minf/stbl/stsd": lambda stsd: stsd.replace(children=entries)}
+    return with_changes(trak, changes)
 
 
 def _first_number(data: bytes) -> int:
