@@ -26,6 +26,7 @@ FROM_ROOT = {
     "benchmarks/render/results.md": "benchmarks/render/results.md",
     "benchmarks/transcribe/results.md": "benchmarks/transcribe/results.md",
     "benchmarks/transcribe/speakers/results.md": "benchmarks/transcribe/speakers/results.md",
+    "benchmarks/transcribe/languages/results.md": "benchmarks/transcribe/languages/results.md",
 }
 """Pages outside docs/, and what they are called in the site."""
 OTHER_FILES = r"LICENSE|Dockerfile|openapi\.json|[\w-]+\.(?:ya?ml|service|html)"
