@@ -232,7 +232,6 @@ def parsed(
     """A box as a parser makes it.
 
     Args:
-        type, fields, children, trailing, size_form: as in `Box`.
         place: offset, size, header_size, layout, misfit.
     """
     box: Any = _Unsealed(type, fields, children, trailing, size_form, *place)

@@ -337,7 +337,6 @@ def layout_of_entry(code: str, handler: str) -> BoxLayout | None:
     """The declaration of a sample entry, which the handler decides (ISO/IEC 14496-12, 8.5.2).
 
     Args:
-        code: of the entry, known or not.
         handler: handler_type of its track; "" where it is not known: the code decides.
     """
     name = _OF_HANDLERS.get(handler)

@@ -85,9 +85,7 @@ def check_tables(
     """Check the tables of one track, without its samples.
 
     Args:
-        track: track_ID, for messages.
         sample_rows: rows of its sample table; None where it has none.
-        pointer: JSON pointer of its tables.
 
     Raises:
         DamagedIndex: a number leaves its bounds, or two tables contradict each other.

@@ -102,7 +102,6 @@ class PlacedColumn(NamedTuple):
     """One column where it was found.
 
     Attributes:
-        pointer: JSON pointer of its entry.
         offset: from the first column, in bytes.
         checksum: CRC-32 that its entry claims.
     """
@@ -127,7 +126,6 @@ class TablePlaces(NamedTuple):
     """Where the columns of one table are.
 
     Attributes:
-        rows: of each column.
         offsets: of the columns in the order of the kind, in bytes from the first of the file.
     """
 
@@ -150,7 +148,6 @@ class ColumnReader:
     Opening an index is mostly this, once a column: what only errors tell is made for errors alone.
 
     Args:
-        space: all columns.
         verifying: keep what the JSON part says of each, so that `placed` can be asked.
 
     Attributes:

@@ -61,9 +61,7 @@ def index_and_media(
     """The index of what a user named, and the media that it is of.
 
     Args:
-        what: media, or an index.
         source: the media that an index describes; None: where the index says.
-        function: the public function that was called, for messages.
 
     Returns: the index, and the media in a form that can be opened; None: by the index's own name.
 
@@ -88,10 +86,6 @@ def index_and_media(
 
 def known_and_media(what: MediaOrIndex, index: Index | None) -> tuple[Index | None, SourceLike]:
     """The index that is known, if any is, and the media; nothing is read but a saved index.
-
-    Args:
-        what: media, or an index that says where they are.
-        index: of the media.
 
     Raises:
         TypeError: an index is given twice.

@@ -220,13 +220,7 @@ def write_frames_json(
     order: Order = "presentation",
     hidden: bool = False,
 ) -> bytes:
-    """The same rows as a JSON object: `track`, `timescale` and `frames`, a list of objects.
-
-    Args:
-        track, order, hidden: as `write`.
-
-    Raises: as `write`.
-    """
+    """The same rows as a JSON object: `track`, `timescale` and `frames`, a list of objects."""
     chosen = _chosen(index, track)
     rows = _frame_rows(index, track, order, hidden)
     names = [name for name in FRAME_COLUMNS if name != "timescale"]

@@ -83,11 +83,7 @@ class JsonStream:
         self.pointer.pop()
 
     def elements(self) -> Iterator[Any]:
-        """The values of the list that stands next, each decoded whole.
-
-        Raises:
-            DamagedIndex: it is not a list.
-        """
+        """The values of the list that stands next, each decoded whole."""
         self._expect("[", "a list")
         self.pointer.append(0)
         number = 0
@@ -138,11 +134,7 @@ class JsonStream:
             self._fill(wanted)
 
     def end(self) -> None:
-        """Nothing but space may follow.
-
-        Raises:
-            DamagedIndex: something does.
-        """
+        """Nothing but space may follow."""
         if self._peek():
             self.fail("the end", self._text[self._place : self._place + 20])
 

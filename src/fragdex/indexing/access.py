@@ -36,7 +36,6 @@ class SampleBytes:
     """The bytes of a sample.
 
     Args:
-        size: of the sample.
         read: start and stop in the sample (exclusive) → those bytes, fewer where the file ends.
         clear: starts and stops (exclusive) of what is not encrypted, rising; None: all is clear.
     """
@@ -111,8 +110,6 @@ def access_of_units(family: str, sample: SampleBytes, length_size: int) -> Acces
 
     Args:
         family: a key of `FAMILIES`.
-        sample: its bytes.
-        length_size: bytes of the length in front of each NAL unit; 0: start codes (Annex B).
 
     Raises:
         CannotTell: the bytes that say it are encrypted.
@@ -265,11 +262,7 @@ _DEPENDENT_SOUND = ("ac-4", "mha1", "mha2", "mhm1", "mhm2", "mp4a.40.42", "mlpa"
 
 
 def every_sample(kind: str, format: str, codec: str | None) -> bool:
-    """Whether decoding can start at each sample of such a track, so that none must be looked at.
-
-    Args:
-        kind, format, codec: as `TrackInfo` has them.
-    """
+    """Whether decoding can start at each sample of such a track, so that none must be looked at."""
     if kind == "video":
         return format in _INTRA or codec in _INTRA
     return format not in _DEPENDENT_SOUND and codec not in _DEPENDENT_SOUND
@@ -291,7 +284,6 @@ def access_of(
     """Whether decoding can start at a sample.
 
     Args:
-        sample: its bytes.
         format: four-letter code of its sample entry.
         codec: its RFC 6381 string, which tells the videos of mp4v apart.
         length_size: bytes of the length in front of each NAL unit; 0: start codes; None: unknown,

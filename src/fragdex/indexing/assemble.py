@@ -56,10 +56,6 @@ def joined(sections: Sequence[Section], scan: Scan, findings: Findings) -> list[
 def only_one_of(before: Told, new: Told, offset: int, findings: Findings) -> Told | None:
     """Of two periods that name the same samples, the one that names more; of equals, the first.
 
-    Args:
-        before, new: each with the section that it was made of.
-        offset: of the moov of the new one, for the finding.
-
     Returns: None where they are two periods.
     """
     if not (_alike(before, new) or _alike(new, before)):
@@ -151,11 +147,9 @@ def assemble(
 
     Args:
         scan: it has seen everything up to `size`.
-        size: bytes of the file.
         init: an initialization segment from elsewhere; it governs what no moov governs here.
         strict: keep the positions of the rule where they miss the media data; damage raises.
         partial: keep fragments whose media data is incomplete.
-        known: findings of that index.
     """
     scan.close_last(size)
     scan.settle()
@@ -252,7 +246,6 @@ def _end(scan: Scan, size: int, partial: bool, noisy: bool) -> _End:
     """Whether the file is whole; if not, which part is missing and where to continue.
 
     Args:
-        size: of the file, or where its boxes end.
         noisy: whether other bytes follow.
     """
     moofs = scan.moof_count

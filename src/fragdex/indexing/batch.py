@@ -64,7 +64,6 @@ class PlainTrack(NamedTuple):
     """The trafs of one track, each with one run, in file order.
 
     Attributes:
-        track: track_ID.
         trafs: rows one after the other: of `Trafs` moof, flags, time and time_kind, of `Runs` all
             but traf. Moofs count from the first one of the batch.
         points: likewise the columns of `SyncPoints`.
@@ -304,9 +303,6 @@ def decode(
         buffer: holds every moof of the batch.
         moofs: rows of the moofs, as `native.walk` gives them among its `top`; offsets in `buffer`.
         inner: rows of what stands inside of them, likewise.
-        first_moof: number of the first moof in the whole scan.
-        defaults: the trex of each track.
-        details: keep what is needed to write out every sample.
     """
     owners = _Owners(inner)
     body, room = owners.body, owners.room

@@ -43,12 +43,7 @@ def _user_structure(user_type: bytes) -> bool:
 
 
 def says_more(kinds: Iterable[int], user_types: Iterable[bytes]) -> bool:
-    """Whether there is content among the boxes inside a fragment.
-
-    Args:
-        kinds: their types, as numbers.
-        user_types: those of boxes of the type uuid.
-    """
+    """Whether there is content among the boxes inside a fragment."""
     return not all(kind == UUID or _structure(kind) for kind in kinds) or not all(
         map(_user_structure, user_types)
     )
@@ -84,9 +79,7 @@ def marked(table: FragmentTable, odd: Int64, more: bool) -> FragmentTable:
     """The rows of a track, with marks on those next to which content stands.
 
     Args:
-        table: its fragments.
         odd: where boxes at the top level begin that are content, rising.
-        more: whether fragments say more of their samples.
     """
     if not len(table) or not (len(odd) or more):
         return table

@@ -112,7 +112,6 @@ class Sound:
     """What comes out of a decoder.
 
     Attributes:
-        channel_count: channels, low frequency effects included.
         sample_rate: samples a second of each channel, with spectral band replication.
         sample_size: bits of a sample, or what the sample entry says where the format has none.
     """
@@ -126,7 +125,6 @@ def sound_of(entry: Box, code: str) -> Sound:
     """Channels, rate and depth of an audio sample entry.
 
     Args:
-        entry: a child of stsd.
         code: its format, before protection.
 
     What the configuration of the decoder does not say, or says damaged, is taken from the entry.

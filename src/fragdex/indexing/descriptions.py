@@ -27,12 +27,7 @@ AT_ONCE: Final = 8192
 
 
 def several_descriptions(moov: bytes, stbls: Mapping[int, Box]) -> dict[int, int]:
-    """track_ID → the description that its trex names, of tracks that have more than one.
-
-    Args:
-        moov: a moov box; empty: not at hand.
-        stbls: track_ID → stbl of this moov, as far as they are parsed.
-    """
+    """track_ID → the description that its trex names, of tracks that have more than one."""
     boxes = (
         parse(plain_init(moov))
         if moov and (not stbls or any(map(_several, stbls.values())))
@@ -64,10 +59,6 @@ def descriptions_of_fragments(
     """Runs of samples that use one description.
 
     Args:
-        track: track_ID.
-        fragments: rows of its fragments.
-        moofs: their bytes.
-        default: the description of trafs that name none.
         before: samples of the track before them.
     """
     numbers: list[Int64] = []
@@ -88,11 +79,7 @@ def descriptions_of_fragments(
 
 
 def descriptions_of_tables(stbl: Box, samples: int) -> tuple[SampleGroup, ...]:
-    """The same of so many samples that the moov names.
-
-    Args:
-        stbl: with its stsc; the last row of that holds to the end.
-    """
+    """The same of so many samples that the moov names."""
     stsc = stbl.find("stsc")
     rows = None if stsc is None else stsc.get("entries")
     if rows is None or not len(rows) or not samples:

@@ -89,13 +89,7 @@ class Section:
     _waiting: int = 0
 
     def add(self, top: Rows, batch: Batch | None, findings: Findings) -> None:
-        """Take the next stretch of the file.
-
-        Args:
-            top: rows of its top-level boxes, with places in the file.
-            batch: what its fragments say; None where it has none.
-            findings: odd things are noted here.
-        """
+        """Take the next stretch of the file."""
         if not len(top):
             return
         if self._waiting >= ENOUGH and not self.deferred and self._closed(top):
@@ -216,8 +210,6 @@ class Section:
         Args:
             whole: gives the layout of the whole file, for what had to wait for it.
             moofs: fragments from this number (in the file) on are left out.
-            findings: odd things are noted here.
-            strict: keep the positions of the rule where they miss the media data.
         """
         if self._batches and not self._finish_plain(moofs, findings):
             if self.deferred:

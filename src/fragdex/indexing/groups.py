@@ -137,8 +137,6 @@ def fragment_groups(
     Args:
         boxes: sbgp, csgp and sgpd boxes of its trafs; `traf` counts in `first_sample`.
         first_sample: number in the track of each traf's first sample.
-        samples: of each traf.
-        movie: the track's stbl, whose descriptions fragments may name.
     """
     known = _descriptions(map(_body, movie.find_all("sgpd"))) if movie is not None else {}
     local: dict[int, list[memoryview]] = {}

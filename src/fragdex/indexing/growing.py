@@ -176,7 +176,6 @@ def exact_part(index: Index, source: Source, part: ByteRange) -> Index:
 
     Args:
         index: of the whole file; it need not be exact.
-        source: the file.
         part: bytes from the start of a fragment to the end of one.
 
     Raises:
@@ -441,13 +440,7 @@ def _before(sync: SyncTable, sample: int, sample_start: Any) -> SyncTable:
 
 @record(frozen=True, slots=True)
 class _Loaded:
-    """Samples that are in memory.
-
-    Attributes:
-        samples: of all rows.
-        starts: first sample of each row.
-        rows: how many there are.
-    """
+    """Samples that are in memory."""
 
     samples: SampleTable
     starts: Int64

@@ -130,8 +130,6 @@ def index_source(
     """`index` of an open source.
 
     Args:
-        init: the moov of an initialization segment.
-        exact, strict, partial: as in `index`.
         head: remembers what is read of the start, and the first moov.
         parts_clocks: whether a period begins where the clock of all tracks begins again.
     """
@@ -352,10 +350,7 @@ FTYP_PATTERN = re.compile(rb"\0\0[\0-\x01]([\x10-\xff])ftyp[ -~]{4}")
 
 
 def film_in_jpeg(source: Source) -> int | None:
-    """Where the MP4 after a JPEG begins; None where the file is not a JPEG, or has none.
-
-    Raises: what reading the source raises.
-    """
+    """Where the MP4 after a JPEG begins; None where the file is not a JPEG, or has none."""
     if source.read_up_to(ByteRange(0, len(JPEG))) != JPEG:
         return None
     at, buffer = 0, b""

@@ -29,12 +29,7 @@ FIRST_SAMPLE_FLAGS, SAMPLE_FLAGS = 0x4, 0x400
 
 
 def mfra_range(tail: bytes, size: int) -> ByteRange | None:
-    """Where the mfra lies, from the last 16 bytes of a file; None where there is none.
-
-    Args:
-        tail: the last bytes of the file, at least 16.
-        size: bytes of the file.
-    """
+    """Where the mfra lies, from the last 16 bytes of a file; None where there is none."""
     mfro = tail[-16:]
     if len(mfro) < 16 or mfro[:8] != b"\0\0\0\x10mfro":
         return None
@@ -70,7 +65,6 @@ class RandomAccess:
     Attributes:
         start: byte where the mfra begins: the media ends here.
         tracks: track_ID → its entries; without entries it is left out.
-        findings: what was odd.
     """
 
     start: int
@@ -196,7 +190,6 @@ def tables(
     Args:
         access: must be without doubts.
         movie: its tracks; without any, each tfra becomes a track.
-        findings: where to note what was guessed.
     """
     findings = findings if findings is not None else Findings()
     if not access.tracks:

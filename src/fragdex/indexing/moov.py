@@ -24,8 +24,6 @@ def plain_moov(data: bytes, *, offset: int = 0, room: int = MAX_PLAIN) -> bytes:
     """The moov itself where it is compressed; else the same bytes (QuickTime File Format, cmov).
 
     Args:
-        data: a moov.
-        offset: of it in the file, for errors.
         room: bytes that it may have.
 
     Raises:
@@ -118,11 +116,7 @@ def _children(data: bytes, start: int, stop: int) -> dict[bytes, tuple[int, int]
 
 
 def shortened_moov(data: bytes) -> bytes | None:
-    """A moov that ends within a box, ended before it; None where no chunk would be left.
-
-    Args:
-        data: the moov as far as it is there.
-    """
+    """A moov that ends within a box, ended before it; None where no chunk would be left."""
     out = bytearray(data)
     chain, at = [0], 8 if int.from_bytes(data[:4], "big") != 1 else 16
     while (header := read_header(out, at)) is not None:
@@ -189,7 +183,6 @@ class Moov(NamedTuple):
 
     Attributes:
         box: without what is damaged.
-        errors: what is wrong with the damaged boxes.
         lost: track_IDs whose samples the moov does not give.
     """
 
@@ -203,11 +196,6 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
 
     A damaged box inside of a track is read as if it were free space; so is the box around it
     where its size cannot be right.
-
-    Args:
-        data: the moov.
-        offset: its place in the file.
-        findings: damage is noted here.
 
     Raises:
         MalformedBox: it breaks the rules elsewhere than inside of a track, or too often.
@@ -370,8 +358,6 @@ def audit_tracks(
     """Note what tracks contradict themselves in, and which say that their samples are elsewhere.
 
     Args:
-        moov: parsed.
-        findings: odd things are noted here.
         lost: track_IDs whose tables are damaged, which is reported already.
 
     Returns: track_IDs whose samples lie in other files.

@@ -245,7 +245,6 @@ def read_movie(moov: Box, data: bytes | None = None) -> Movie:
     Tracks without a tkhd are left out: nothing can refer to them.
 
     Args:
-        moov: parsed.
         data: what it was parsed from, where none of it was damaged: what a sample entry of the
             same bytes said is taken again.
 
@@ -330,11 +329,7 @@ def sample_tables(moov: Box) -> dict[int, Box]:
 
 
 def decoders(moov: Box, data: bytes) -> dict[int, bytes]:
-    """track_ID → what decodes its samples: the bytes of hdlr's type, timescale and stsd.
-
-    Args:
-        moov: parsed from `data`.
-    """
+    """track_ID → what decodes its samples: the bytes of hdlr's type, timescale and stsd."""
     configurations: dict[int, bytes] = {}
     for trak in moov.find_all("trak"):
         tkhd, stsd = trak.find("tkhd"), trak.find("mdia/minf/stbl/stsd")

@@ -78,8 +78,6 @@ def walk(
     """Pass the boxes from `start` on.
 
     Args:
-        buffer: bytes of the file; a box's position counts from its start.
-        start: of the first header.
         max_rows: about how many rows to give at once.
         inside: give the rows inside of fragments as well.
         shapes: of `SHAPED` boxes, to be read in passing; the walk in Python does not.
@@ -127,7 +125,6 @@ def walk_file(
     Only where `walks_files` says so.
 
     Args:
-        fd: of a file.
         start: of the first header; stop: end of the file.
         max_rows, max_bytes: about how many rows and bytes of `WHOLE` boxes to give at once.
         probe: rows after which the walk stops with `DENSE` where moofs begin at most `dense`
@@ -151,8 +148,6 @@ def columns(
     """Big-endian integers that stand at the same places in many boxes.
 
     Args:
-        buffer: holds the boxes.
-        offsets: where each starts.
         places: (bytes from there, dtype) of each integer.
 
     Returns: int64 of shape (len(places), len(offsets)). Places must lie inside the buffer
@@ -174,11 +169,6 @@ def fit(
 ) -> Shaped | None:
     """What the programs of their shapes read of many boxes; only with the compiled loops.
 
-    Args:
-        buffer: holds the boxes.
-        offsets: where each starts; sizes: bytes of each.
-        shapes, learn: as in `walk`.
-
     Returns: None where there is no shape. Boxes must lie inside the buffer (ValueError).
     """
     at, lengths = (np.ascontiguousarray(column, np.int64) for column in (offsets, sizes))
@@ -192,9 +182,7 @@ def samples(
     """The samples of one track in fragments of known shapes; only with the compiled loops.
 
     Args:
-        buffer: holds the moofs one after the other.
         sizes: bytes of each; moofs: where each stands in the file.
-        shapes: as in `walk`.
         slot: number that programs give to the track.
         dts: decode time of the first sample of each.
 
@@ -220,9 +208,7 @@ def simple_samples(
     """The samples of a track of a simple file (`simple_files`); only with the compiled loops.
 
     Args:
-        moov: of the file.
         at, size: of the track's stbl in it.
-        first, stop: numbers of samples.
 
     Returns: as `samples`; None where the tables are not simple, or nothing is compiled.
     """
@@ -273,12 +259,10 @@ def moofs(
     """Fragments of one track; only with the compiled loops.
 
     Args:
-        lead: bytes in front of the first moof.
         number: sequence_number of the first, and `track` the track_ID.
         edges: first sample of each, and the end.
         columns: of all samples of the track decode time, duration, size, composition offset, and
             place in the source.
-        sync: of all samples.
         after: of each what stands after its trun; empty: nothing.
 
     Returns: the bytes of all moofs and of the headers of their mdats; where each piece of the
@@ -303,10 +287,8 @@ def sums(
     """What runs of samples add up to, and their sync samples.
 
     Args:
-        buffer: holds the rows of all samples.
         at: where the rows of each run start.
         count: samples of each, 1 at least.
-        columns: what a row holds.
         durations: of each run the duration of its samples, where there is no column of them.
         first, rest: of each run, whether its first sample and the others are wanted as sync
             samples: 0 no, 1 yes, 2 as their flags say.

@@ -78,10 +78,7 @@ def report_doubts(
     """Note where a track of pictures marks samples sync that say themselves they are not.
 
     Args:
-        info, fragments, sync: of the track.
-        stbl: its sample tables in the moov.
         moofs: the bytes of its moofs; None: none of them has such a sample.
-        findings: doubts are noted here.
         known: what the moofs that were looked at for other tracks say; they are not read again.
     """
     if info.kind != "video" or every_sample(info.kind, info.format, info.codec):
@@ -236,11 +233,7 @@ class Rules:
         layout: gives that of the whole file, laid out once.
         between: gives where boxes at the top level begin that are content.
         moofs: fragments from this number on are left out.
-        size: bytes of the file.
         strict: keep the positions of the rule where they miss the media data.
-        source: bytes of moofs.
-        findings: odd things are noted here.
-        tables: sample tables of all moovs.
         expansion: bounds what is written out of sync samples that overlap.
         shapes: of most moofs.
         parts_clocks: whether a period begins where a clock begins again.
@@ -295,11 +288,7 @@ def periods(
     """The periods of one section of a scan: one, and another from where its clock restarts on.
 
     Args:
-        number: of the first one, from 0.
-        section: its fragments.
         moov: what governs them, from the file or from elsewhere; None: nothing does.
-        scan: where they come from.
-        rules: what holds for the whole file.
     """
     movie = movie_of(moov)
     own = moov if section.moov >= 0 else None

@@ -34,12 +34,7 @@ _AT_ONCE: Final = 4 << 20
 
 
 def edges_of(index: Index, size: int) -> Int64:
-    """Where the pieces of a file begin, and where the last one ends.
-
-    Args:
-        index: of the file.
-        size: bytes of the file.
-    """
+    """Where the pieces of a file begin, and where the last one ends."""
     columns: list[Any] = [np.array([0, size], np.int64)]
     runs: list[Int64] = []
     for track in index.tracks:
@@ -65,7 +60,6 @@ def digest_pieces(source: Source, edges: Int64, md5: Md5 | None = None) -> Piece
     """The digests of pieces, and with them the md5 of all, in one pass over the bytes.
 
     Args:
-        source: read once, from the first edge to the last.
         edges: where pieces begin, rising, and where the last one ends.
         md5: is fed on a thread of its own with the same bytes.
 
@@ -95,14 +89,7 @@ def digest_pieces(source: Source, edges: Int64, md5: Md5 | None = None) -> Piece
 
 
 def digests_of_grown(known: PieceDigests, source: Source, edges: Int64) -> PieceDigests:
-    """The digests of a file that has grown; only pieces that are new or have grown are read.
-
-    Args:
-        known: of the file as it was.
-        source, edges: of the file as it is, as in `digest_pieces`.
-
-    Raises: as `digest_pieces`.
-    """
+    """The digests of a file that has grown; only pieces that are new or have grown are read."""
     old, most = known.table, min(len(known), len(edges) - 1)
     same = (old.start[:most] == edges[:most]) & (old.size[:most] == np.diff(edges[: most + 1]))
     kept = int(np.argmin(same)) if not same.all() else most
@@ -125,8 +112,6 @@ def damage(
     """Which fragments of a file are not as they were when their digests were made.
 
     Args:
-        index: with `digests`.
-        source: the file as it is now; all of it is read.
         progress: called with the bytes done and the bytes in all.
 
     Returns: a finding `damaged-bytes` for each fragment and track that has other bytes now, with

@@ -230,7 +230,6 @@ class Positions:
     """Where the runs of some fragments start.
 
     Attributes:
-        start: of each run, in bytes of the file.
         repaired: of each traf: the moof was taken for the base that the rule gives.
         outside: of each traf: some of its samples lie outside of every mdat.
     """
@@ -259,11 +258,7 @@ def regular_positions(trafs: Trafs, runs: Runs, layout: Layout) -> Positions | N
 def positions(
     trafs: Trafs, runs: Runs, layout: Layout, findings: Findings, *, strict: bool
 ) -> Positions:
-    """Positions by the rule, repaired where they miss the media data.
-
-    Args:
-        strict: keep the positions of the rule.
-    """
+    """Positions by the rule, repaired where they miss the media data."""
     relative, end = run_starts(runs, trafs)
     moof = layout.moof[trafs.moof]
     base = rule_bases(trafs, moof, end)
@@ -338,7 +333,6 @@ def _inside(
     """Which trafs have every run inside an mdat: with a named base any, else their own ones.
 
     Args:
-        start: of each run.
         own: ask for the fragment's own mdats in any case.
         of_all: ask for any mdat in any case.
     """

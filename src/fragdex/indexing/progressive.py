@@ -81,7 +81,6 @@ class SampleRuns:
     """The sample tables of one track.
 
     Attributes:
-        count: samples.
         size: bytes of each sample as the file has them (`>u4`), or None: each has `each` bytes.
         durations, offsets: in ticks; composition offsets are None where there is no ctts.
         sync: numbers of the sync samples from 0, rising; None: every sample is one.
@@ -184,8 +183,6 @@ def read_sample_runs(
 
     Args:
         stbl: with stsz or stz2, stsc, stco or co64, stts.
-        track: track_ID, for the findings.
-        findings: odd things are noted here.
         file_end: bytes of the file; one size for all samples bounds how many there can be.
     """
 
@@ -404,9 +401,7 @@ def virtual_fragments(
     """Fragment and sync table of a progressive track.
 
     Args:
-        runs: its sample tables.
         timescale: ticks a second; 0: unknown, then the track is one fragment where all is sync.
-        file_end: size of the file in bytes where it is known; samples past it are flagged.
         sharing: tracks of the file, which share `MAX_VIRTUAL_FRAGMENTS`.
         expansion: bounds what is written out of sync samples that overlap.
     """

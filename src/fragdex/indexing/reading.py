@@ -109,10 +109,7 @@ class Head:
         return piece if len(piece) == size else None
 
     def read_again(self, source: Source, ranges: Iterable[ByteRange]) -> bytes:
-        """The bytes of ranges, one after the other; what was read already costs no request.
-
-        Raises: what reading the source raises.
-        """
+        """The bytes of ranges, one after the other; what was read already costs no request."""
         parts = (self.at(part.start, part.size) or source.read(part) for part in ranges)
         return b"".join(parts)
 

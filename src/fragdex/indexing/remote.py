@@ -116,11 +116,7 @@ class RecentFragments:
                 moof, self._edge = False, offset + size
 
     def middle(self, last: NumberedMoof) -> tuple[float, float]:
-        """Mean place and number of the last moofs: where one stands by chance counts for less.
-
-        Args:
-            last: the last of them.
-        """
+        """Mean place and number of the last moofs: where one stands by chance counts for less."""
         count = len(self._moofs)
         return sum(self._moofs) / count, last.number - (count - 1) / 2
 
@@ -259,7 +255,6 @@ class ExpectedMoof(NamedTuple):
     """Where a moof is expected between two that are known.
 
     Attributes:
-        moof: what is expected.
         pitch: bytes from one moof to the next.
         miss: how far it may be from there, in bytes.
         span: moofs between the two that are known.
@@ -302,7 +297,6 @@ class MiddleScan(Scan):
 
     Args:
         target: from here on its beginning is searched for.
-        pace: of the fragments elsewhere in the file.
         aim: where that is expected; None: anywhere.
         reads: in how many a fragment is searched, without aim.
 

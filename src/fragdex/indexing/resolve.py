@@ -83,9 +83,7 @@ def resolve(
 
     Args:
         trafs, runs, points: what the batches say; `trafs.moof` counts in `layout.moof`.
-        where: the positions of the runs.
         states: track_ID → where it continues; brought up to date.
-        findings: odd things are noted here.
     """
     tables = {}
     for track, chosen in _by_track(trafs, runs, points):
@@ -148,8 +146,6 @@ def regular_tables(
     """What `track_tables` makes of positions by the rule, where there is nothing to note.
 
     Args:
-        plain: of the track; its moofs count in `layout`.
-        layout: where fragments and media data lie.
         state: where the track continues; it stays as it is.
         fragments, sync: the rows are written after those of these tables, which do not have them
             until they `grow` by the rows and the marks of `plain`.
@@ -196,12 +192,8 @@ def track_tables(
     """The tables of one track; sync runs are not joined yet.
 
     Args:
-        track: track_ID.
         mine, run, point: of this track alone; `run.traf` counts in `mine`, `point.run` in `run`.
-        where: the positions of these runs and trafs.
-        layout: `mine.moof` counts in it.
         state: where the track continues; brought up to date.
-        findings: odd things are noted here.
     """
     n, start = len(mine), where.start
     traf = rows_of(run.traf, n)

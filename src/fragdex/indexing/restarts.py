@@ -57,8 +57,6 @@ def parted(
 
     Args:
         tables: of each track; sync runs are not joined yet.
-        timescales: ticks a second of each track; 0: unknown.
-        findings: restarts are noted here.
     """
     whole = Part(dict(tables), {})
     if not any(finding.code == "time-again" for finding in findings.all()):

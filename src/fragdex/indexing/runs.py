@@ -115,10 +115,8 @@ def groups_of(
     """Read the fixed fields of many boxes of one kind.
 
     Args:
-        buffer: holds the boxes.
         at: where each body (version and flags) starts.
         room: bytes of each body.
-        layout: the declaration.
 
     Returns: version and flags of each box as one number (0 where there is no room for them), and
     the boxes group by group.
@@ -246,8 +244,6 @@ def summed(
     """Sum up runs of one kind.
 
     Args:
-        buffer: holds them.
-        kind: of all of them.
         at: where the rows of samples of each start.
         count: samples of each, 1 at least.
         defaults: of each run the duration (`signed`), size and flags of samples that have none of
@@ -388,7 +384,6 @@ class RunDecoder:
     """Reads truns and sums them up, group by group of equal version and flags.
 
     Args:
-        buffer: holds the truns.
         owner: number of the traf of each.
         duration, size, flags: the defaults that hold for each (tfhd over trex); durations are
             `signed`.

@@ -61,7 +61,6 @@ class DecodedMoofs:
         defaults: track_ID → what its trex says.
 
     Attributes:
-        size: bytes of the moofs.
         trafs, runs, details: what they say.
         unwritten: samples of each run that have no row of their own.
     """
@@ -135,7 +134,6 @@ class MoofDecoder:
     Pickled, it takes along what it reads from, and nothing that it has decoded.
 
     Args:
-        moof_bytes: gives them.
         shapes: of most of them, as far as they are known; `Shapes` are learned when one is needed.
     """
 
@@ -389,14 +387,7 @@ def _joined(offsets: Int64, sizes: Int64, data: bytes) -> MoofStore:
 
 @record(frozen=True, slots=True)
 class FragmentSamples:
-    """The samples of fragments, from their moofs.
-
-    Attributes:
-        track: track_ID.
-        fragments: rows of that track.
-        moofs: decodes them; one for all tracks of a file.
-        defaults: what the trex of each track says.
-    """
+    """The samples of fragments, from their moofs."""
 
     track: int
     fragments: FragmentTable
@@ -445,11 +436,9 @@ class RowSamples:
     """The samples of rows of a fragment table.
 
     Args:
-        track: of an index.
         source: the file; read where the index holds no samples: moofs of the wanted fragments, or
             the moov, once.
         init: ranges of the initialization segment.
-        defaults: track_ID → what its trex says.
     """
 
     def __init__(

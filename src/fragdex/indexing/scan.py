@@ -73,11 +73,8 @@ class ScanState:
         moov: the first one and its place in the file, if it is neither compressed nor damaged.
         sections: fragments, grouped by the moov that governs them.
         shapes: of the fragments, as far as they are known.
-        size: of the file, where it is known: memory is reserved by it.
-        findings: odd things met on the way.
         whole_bytes: of the boxes that were kept.
         box_bytes: of these, and of the headers of all others.
-        damaged: numbers of moofs that break the rules.
         damaged_tracks: why tracks of a moov cannot be read.
     """
 
@@ -144,7 +141,6 @@ class ScanState:
         """Hand on captured boxes, and the fragments between one moov and the next.
 
         Args:
-            buffer: holds the whole boxes.
             top: rows of all top-level boxes, places in the file.
             whole: those of them that are kept; kept: what else is known of them.
         """

@@ -298,8 +298,6 @@ def program(
     """The program of a shape.
 
     Args:
-        shape: of fragments.
-        defaults: the trex of each track.
         slots: track_ID → number of its rows; new ones are added.
 
     Returns: None where a default is not known, or the tracks are too many.
@@ -367,9 +365,7 @@ class KnownShapes(NamedTuple):
     """Programs by which samples are written out.
 
     Attributes:
-        programs: of the shapes of a file.
         slots: track_ID → number that programs give to the track.
-        defaults: that they were written with.
     """
 
     programs: Programs
@@ -460,12 +456,7 @@ class Shapes:
         return rows_of_tracks(shaped, self._slots), shaped.wide
 
     def read(self, buffer: memoryview, at: Int64, sizes: Int64) -> list[_Members] | None:
-        """The fragments of a stretch, shape by shape, in Python; None where one is not plain.
-
-        Args:
-            buffer: holds them.
-            at: where each starts; sizes: bytes of each.
-        """
+        """The fragments of a stretch, shape by shape, in Python; None where one is not plain."""
         members: list[_Members] = []
         left = np.arange(len(at))
         if self._known:
@@ -513,10 +504,7 @@ def by_shape(
     """Read the fragments of a stretch, if all of them are plain and of few shapes.
 
     Args:
-        buffer: holds the moofs.
         at: where each starts; sizes: bytes of each.
-        defaults: the trex of each track.
-        shapes: those of the file; new ones are added.
         shaped: what a walk read with the programs of `shapes`.
 
     Returns: the tables, and how many unsigned composition offsets and durations were read as

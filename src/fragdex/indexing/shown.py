@@ -29,11 +29,6 @@ def settled_shift(
 
     Of a track without fragments, whose one edit has a duration and begins inside a picture, that
     picture is no frame, and the next one stands where the edit begins (docs/disagreements.md).
-
-    Args:
-        info, movie: what the moov says.
-        fragments, load: rows of the track, and what gives their samples.
-        findings: what is counted in another way elsewhere is noted here.
     """
     shift = info.shift(movie.timescale)
     shown = info.segments(movie.timescale)

@@ -73,7 +73,6 @@ class SegmentMap:
         streams: reference_ID → its subsegments, in the order met.
         covered_until: byte after the last subsegment that follows without a gap; the rest of the
             file is to be walked from here. 0 where nothing is referenced.
-        findings: what was odd.
     """
 
     streams: Mapping[int, Stream]
@@ -86,7 +85,6 @@ class SegmentMap:
         """Reasons not to believe the map; empty where there is none.
 
         Args:
-            size: bytes of the file; None: unknown.
             heads: file position → at least 8 bytes from there, as far as they are at hand; where a
                 reference starts there, a box that can begin a subsegment must stand there.
         """
@@ -162,7 +160,6 @@ def approximate(
         moof: offsets of their moofs; None where they are not known.
         start, stop: composition times, NULL where they are not known.
         access: composition time of the sync sample to seek to in each; NULL: none is known.
-        flags: of every row.
     """
     n = len(offset)
     unknown = np.full(n, NULL)
@@ -205,7 +202,6 @@ def tables(
     Args:
         segments: must be without doubts.
         movie: its tracks; without any, each stream becomes a track in its own timescale.
-        findings: where to note what was guessed.
     """
     findings = findings if findings is not None else Findings()
     streams = {number: stream for number, stream in segments.streams.items() if len(stream)}

@@ -336,10 +336,7 @@ class MoovSamples:
     """The samples of a track that a moov names, read from its sample tables when one is needed.
 
     Args:
-        moov: its bytes.
         stbl: place and size of the track's stbl in them.
-        track: track_ID.
-        size: bytes of the file.
         sample_start, sample_count: of the rows of the fragment table.
     """
 

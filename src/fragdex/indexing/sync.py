@@ -80,9 +80,7 @@ def merged(
     """Several tables of one track as one, sorted by composition time.
 
     Args:
-        tables: in any order.
         sample_start: of the track's fragments; needed where a run reaches over several.
-        expansion: bounds what is written out of runs that overlap.
 
     Raises:
         LimitExceeded: that is more than `expansion` allows.
@@ -190,12 +188,7 @@ def _holding(sample: Int64, sample_start: Int64) -> Int64:
 
 
 def expanded(table: SyncTable, sample_start: Int64 | None = None) -> SyncTable:
-    """Every sync sample a row of its own.
-
-    Args:
-        table: any sync table.
-        sample_start: of the track's fragments; needed where a run reaches over several.
-    """
+    """Every sync sample a row of its own."""
     run = np.repeat(np.arange(len(table)), table.count)
     turn = np.arange(len(run)) - np.repeat(np.cumsum(table.count) - table.count, table.count)
     ones, zeros = np.ones_like(run), np.zeros_like(run)

@@ -48,8 +48,6 @@ class ClearBytes:
     """What is clear in the samples that an encrypted track has in one moof.
 
     Args:
-        moof: the box.
-        track: track_ID.
         vector: bytes of the initialization vector of each sample by default; 0: a constant one.
     """
 
@@ -68,9 +66,6 @@ class ClearBytes:
 
     def of(self, number: int) -> Ranges | None:
         """What is clear in a sample.
-
-        Args:
-            number: of the sample among those that the track has in the moof, from 0.
 
         Returns: None where all of it is clear.
 
@@ -140,8 +135,6 @@ def verifier(
     """What goes to true sync samples of a track; None where each of its samples is one.
 
     Args:
-        track: of an index.
-        seeker: its tables, ready for seeks.
         source: the media, in any form that `open_source` takes; None: what the index was made of.
         look_back: as `Track.seek`.
 

@@ -51,11 +51,7 @@ class Sequence(NamedTuple):
 
 
 def sequence_of(data: bytes) -> Sequence:
-    """A sequence header, without the header of its OBU.
-
-    Raises:
-        Missing: it is invalid.
-    """
+    """A sequence header, without the header of its OBU."""
     bits = BitReader(data)
     bits.take(3)
     still, reduced = bool(bits.take(1)), bool(bits.take(1))

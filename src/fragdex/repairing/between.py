@@ -73,11 +73,7 @@ class Between(Syntax):
 
     @abstractmethod
     def split(self, window: Window, start: int, stop: int, fits: Fits) -> list[int] | None:
-        """Sizes of the samples that fill these bytes; empty: there are several ways; None: none.
-
-        Args:
-            fits: whether so many samples may lie here.
-        """
+        """Sizes of the samples that fill these bytes; empty: there are several ways; None: none."""
 
     def sample(self, window: Window, at: int, size: int) -> FoundSample:
         """A sample of so many bytes that is kept."""
@@ -174,11 +170,7 @@ def first_samples(track: Track) -> SampleTable:
 
 
 class Even(Between):
-    """Samples of one size: PCM, and packets of a constant bit rate.
-
-    Args:
-        samples: of a good file.
-    """
+    """Samples of one size: PCM, and packets of a constant bit rate."""
 
     def __init__(self, samples: SampleTable) -> None:
         super().__init__(samples)
@@ -208,12 +200,7 @@ class Even(Between):
 
 
 class Opus(Between):
-    """Opus, whose packets begin with a table of contents (RFC 6716, 3.1).
-
-    Args:
-        samples: of a good file.
-        packets: of a good file.
-    """
+    """Opus, whose packets begin with a table of contents (RFC 6716, 3.1)."""
 
     def __init__(self, samples: SampleTable, packets: Iterable[bytes]) -> None:
         super().__init__(samples)

@@ -75,9 +75,6 @@ class Recovered:
     def planned(self, timescale: int) -> PlannedTrack:
         """What the repaired file has of it.
 
-        Args:
-            timescale: ticks a second of its movie.
-
         The edit list has the delay of the good file, its own, and what is taken off at the start.
         """
         info, scale = self.pattern.track.info, self.pattern.track.timescale
@@ -121,11 +118,7 @@ class Recovered:
 
 
 def sample_ranges(samples: Iterable[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
-    """Where samples are, neighbours together: starts and sizes, rising.
-
-    Args:
-        samples: offset and size columns, of each track.
-    """
+    """Where samples are, neighbours together: starts and sizes, rising."""
     columns = [(np.zeros(0, np.int64), np.zeros(0, np.int64)), *samples]
     start, size = (np.concatenate(column) for column in zip(*columns, strict=True))
     order = np.argsort(start, kind="stable")
@@ -163,9 +156,7 @@ def film_view(tracks: Sequence[Recovered], boxes: Sequence[Box], moov: Box, info
 
     Args:
         tracks: at least one sample of each.
-        boxes: those of which the ftyp is taken.
         moov: of the good file.
-        info: the source whose bytes the file has.
     """
     start, size = sample_ranges((track.offset, track.size) for track in tracks)
     places = np.cumsum(size) - size

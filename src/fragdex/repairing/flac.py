@@ -125,11 +125,7 @@ def _coded_number(data: bytes, at: int) -> tuple[int, int]:
 
 
 class Flac(Syntax):
-    """FLAC in samples of MP4.
-
-    Args:
-        info: of the sample entry.
-    """
+    """FLAC in samples of MP4."""
 
     holes = True  # a checksum is over all of it
     open_ended = True  # a checksum with 0 at its end is one without it, too

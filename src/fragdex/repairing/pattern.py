@@ -45,8 +45,6 @@ class Pattern:
     """A track of the good file.
 
     Attributes:
-        track: it.
-        trak: its box.
         duration: ticks of most of its samples.
         steady: whether all but the last have this duration.
         delay: ticks from the first decode time to the first composition time.
@@ -94,8 +92,6 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
     """How samples of such a track are found, or why they cannot be.
 
     Args:
-        track, trak: of the good file.
-        source: its bytes.
         tried: whether the syntax is tried on them, and learns of them.
     """
     info = track.info

@@ -271,11 +271,7 @@ def _parts(second: int) -> tuple[int | None, ...]:
 
 
 def stamps_of(syntax: NalUnits, source: Source, offsets: Sequence[int]) -> list[Stamp | None]:
-    """The timestamps of pictures in decode order; none: the first pictures have none.
-
-    Args:
-        offsets: where their samples begin.
-    """
+    """The timestamps of pictures in decode order; none: the first pictures have none."""
     stamps: list[Stamp | None] = []
     last: Stamp | None = None
     for number, at in enumerate(offsets[:LOOKED_AT]):

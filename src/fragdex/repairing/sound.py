@@ -366,7 +366,6 @@ def read_frame(data: bytes, rate_index: int, configuration: int | None) -> tuple
     """Bytes of the frame that `data` begins with, 0: it begins with none; and bits that were read.
 
     Args:
-        data: at least the frame.
         rate_index: samplingFrequencyIndex of the core, without SBR.
         configuration: channelConfiguration; None or 0: any elements.
     """
@@ -579,11 +578,7 @@ _SAMPLE_RATES: Final = (44100, 48000, 32000)
 
 
 class MpegAudio(Syntax):
-    """MPEG-1 and MPEG-2 audio, layers 1 to 3: a header of 32 bits says the size.
-
-    Args:
-        rate: samples a second, where it is known.
-    """
+    """MPEG-1 and MPEG-2 audio, layers 1 to 3: a header of 32 bits says the size."""
 
     def __init__(self, rate: int | None) -> None:
         self._rate = rate

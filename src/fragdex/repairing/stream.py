@@ -213,12 +213,7 @@ def rates_in(
     lanes: Sequence[FoundSamples],
     lost: Sequence[UnclaimedBytes],
 ) -> list[Rate]:
-    """Pictures a second as the stream says, those first that are believed first.
-
-    Args:
-        lanes: `Stream.lanes`, with their samples.
-        lost: what is in none of them.
-    """
+    """Pictures a second as the stream says, those first that are believed first."""
     pictures, payloads, *sound = lanes
     offsets = np.array(pictures.offset, np.int64)
     parts = (
@@ -296,8 +291,6 @@ def movie_of(
     """Ftyp and moov of a video track and one of sound, without samples, and what they say.
 
     Args:
-        syntax: with its parameter sets.
-        rate: pictures a second.
         sound: samplingFrequencyIndex and channelConfiguration of AAC; None: no sound.
     """
     factor = -(-LEAST_SCALE // rate.numerator)

@@ -278,7 +278,6 @@ class Syntax(ABC):
 
         Args:
             state: what `accept` has left, in the terms of the codec.
-            spent: bytes that were read.
         """
         self.spent += spent
 

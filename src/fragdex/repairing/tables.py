@@ -59,7 +59,6 @@ def batches(
 
     Args:
         wrapped: offsets fall back where they passed 4 GiB in 32 bits.
-        order: in which order its fragments follow one another, and when; None: as they stand.
     """
     track = pattern.track
     before, wraps = -1, 0
@@ -130,11 +129,7 @@ def has_proof(tracks: Sequence[Described]) -> bool:
 
 
 def shift_of(tracks: Sequence[Described], window: Window, start: int) -> int | None:
-    """By how much the first samples of a track lie after what the tables say.
-
-    Args:
-        start: of media data, in which they are looked for.
-    """
+    """By how much the first samples of a track lie after what the tables say."""
     for pattern, syntax, *_ in tracks:
         if isinstance(syntax, str) or not syntax.delimited:
             continue
@@ -151,7 +146,6 @@ def other_shifts(
     """By how much other parts of a file lie after what the tables say, as in a file of two halves.
 
     Args:
-        shift: by how much the first samples do.
         starts: of media data, in which they are looked for; the first few of them.
     """
     shifts = [shift]
@@ -202,7 +196,6 @@ def mended(
 
     Args:
         shifts: bytes by which samples lie after what the tables say, those of parts of the file.
-        wrapped: as in `batches`.
     """
     result = Mended([], [], [], [])
     for shift in shifts:
@@ -496,7 +489,6 @@ def shift_to(samples: SampleTable, syntax: Syntax, window: Window, start: int) -
 
     Args:
         samples: the first of which are looked for, as many as are in a row.
-        start: of media data, in which they are looked for.
     """
     first = samples.rows(slice(0, IN_A_ROW))
     if len(first) < 2:

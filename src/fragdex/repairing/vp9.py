@@ -31,7 +31,6 @@ class Vp9(Between):
     """VP9 between samples that say where they end.
 
     Args:
-        samples: of a good file.
         heads: the first `HEAD` bytes of each.
     """
 
@@ -85,9 +84,6 @@ def is_frame(head: bytes) -> bool:
 
 def samples_in(data: bytes, places: Sequence[int]) -> list[int] | None:
     """Sizes of the samples of frames that begin at some places; None: superframes contradict them.
-
-    Args:
-        places: rising from 0.
     """
     if list(places[:1]) != [0]:
         return None

@@ -24,10 +24,6 @@ MAX_SYNC = 1 << 26
 def differences(claimed: Index, true: Index) -> tuple[Finding, ...]:
     """What differs, the same thing in the same track counted once.
 
-    Args:
-        claimed: the index in doubt.
-        true: an exact index of the file.
-
     Returns: findings; each names the first byte it concerns. Empty: nothing differs.
     """
     findings = Findings()

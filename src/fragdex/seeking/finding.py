@@ -42,7 +42,6 @@ def last_tick(time: tuple[int, int], timescale: int, shift: tuple[int, int]) -> 
 
     Args:
         time: numerator and denominator of the seconds.
-        timescale: ticks a second.
         shift: of what is added to a composition time to get the presentation time.
     """
     (over, under), (numerator, denominator) = time, shift

@@ -165,11 +165,7 @@ class FrameRun:
 
 
 class SyncStarts:
-    """Where decoding has to begin for a sample.
-
-    Args:
-        samples: all samples, in decode order.
-    """
+    """Where decoding has to begin for a sample."""
 
     def __init__(self, samples: SampleTable) -> None:
         self._cts = samples.cts
@@ -237,9 +233,6 @@ def runs_of(samples: Iterable[int], starts: SyncStarts) -> list[FrameRun]:
 
 def reorder_depth(cts: Int64) -> int:
     """How many pictures a decoder has to hold back to give all of them in the order of their times.
-
-    Args:
-        cts: composition times of neighbouring samples, in decode order.
 
     The largest number of samples that are decoded before another and shown after it; 16 at most.
     """

@@ -199,11 +199,9 @@ def span(
     """The fragments of all tracks from the sync sample at `start` until before `stop`.
 
     Args:
-        tracks: those that are wanted.
         init: the ranges of their initialization segment.
         start, stop, max_gap: as `Index.span` takes them.
         beside: all tracks that the same moovs describe.
-        file: where the bytes are.
     """
     begin, end = exact_time(start), exact_time(stop)
     if end < begin:

@@ -54,7 +54,6 @@ def rates_of(track: Track, most: int = MOST) -> Rates:
     """The rates of a track; what the index cannot tell is None.
 
     Args:
-        track: of an index.
         most: samples up to which bits are counted; of more, bit rates are None.
     """
     scale, table = track.info.timescale, track.fragments
@@ -116,14 +115,7 @@ _PLAIN = ("info", "movie_timescale", "shift", "period", "exact")
 
 
 class TrackTables(NamedTuple):
-    """The tables of one track, as `Track` has them.
-
-    Attributes:
-        fragments: one row a fragment, in file order.
-        sync_samples: the sync samples in presentation order.
-        groups: `rap ` and `roll` sample groups.
-        samples: every sample in decode order; None where they are not at hand.
-    """
+    """The tables of one track, as `Track` has them."""
 
     fragments: FragmentTable
     sync_samples: SyncTable
@@ -622,10 +614,6 @@ class Track:
 
 def presented(tracks: Iterable[Track], kind: str) -> list[Track]:
     """The tracks of a kind that are presented by themselves, those first that play by default.
-
-    Args:
-        tracks: of an index or a period.
-        kind: video, audio, text, metadata, timecode, hint or other.
 
     Those that are left (`TrackInfo.auxiliary`: alpha, depth, thumbnails, chapters, disabled) stand
     for them only where a file has no other.

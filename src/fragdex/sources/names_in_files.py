@@ -57,12 +57,7 @@ def name_in_file(name: str, file: str | None) -> str:
 
 
 def is_below(name: str, base: str) -> bool:
-    """Whether a name leads to something below a folder, or to the origin of a URL.
-
-    Args:
-        name: a path, or a URL; a relative one is seen from `base`.
-        base: a folder, or a URL.
-    """
+    """Whether a name leads to something below a folder, or to the origin of a URL."""
     if "://" in base:
         if "://" not in name:
             from urllib.parse import unquote  # slow to import

@@ -252,7 +252,6 @@ class ListedFile:
 
     Attributes:
         name: its path below where it was looked for, with slashes.
-        size: bytes.
         modified: seconds since 1970.
     """
 
@@ -268,7 +267,6 @@ def list_folder(root: str, *, after: str = "", most: int = 10_000) -> Iterator[L
     UTF-8 are left out; folders that cannot be read seem empty, links to folders are not followed.
 
     Args:
-        root: the folder, as `os.path.realpath` gives it.
         after: a name; what does not come after it is left out, but for the folders above it.
         most: how many are given; so many of a folder are held in memory.
     """
