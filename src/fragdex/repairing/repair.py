@@ -20,7 +20,7 @@ from fragdex.indexing.moov import plain_init
 from fragdex.muxing.movie import traks_of
 from fragdex.muxing.view import View
 from fragdex.record import record
-from fragdex.repairing.between import Between, PacketPace, pace_of
+from fragdex.repairing.between import Between, pace_of
 from fragdex.repairing.film import Bool, Recovered, film_view, from_zero, sample_ranges
 from fragdex.repairing.fragment_order import orders_of
 from fragdex.repairing.media_data import (
@@ -208,57 +208,78 @@ def _size_of(source: Source) -> int:
     return source.size
 
 
+@record(frozen=True, slots=True)
+class _Broken:
+    """The broken file, its stretches, and whom progress is reported to."""
+
+    source: Source
+    size: int
+    stretches: list[Stretch]
+    progress: Progress
+
+    def has(self, kind: str) -> bool:
+        """Whether there is a box of this type."""
+        return any(one.kind == kind for one in self.stretches)
+
+    def view(self, tracks: Sequence[Recovered], boxes: Sequence[Box], moov: Box) -> View:
+        """The repaired file: its own ftyp, or else that of `boxes`, goes in front."""
+        source = self.source
+        ftyp: list[Box] = [box for box in boxes if box.type == "ftyp"]
+        for one in self.stretches:
+            if one.kind == "ftyp" and one.stop - one.start < 4096:
+                ftyp = list(parse(source.read(ByteRange(one.start, one.stop))))
+                break
+        info = FileInfo(source.name, self.size, None, source.etag, source.mtime_ns)
+        return film_view(tracks, ftyp, moov, info)
+
+
+def _count(repaired: Repair) -> int:
+    return sum(track.samples for track in repaired.tracks)
+
+
 def _repair(
     source: Source, good: Source | None, rate: Fraction | None, progress: Progress
 ) -> Repair:
     size = _size_of(source)
-    stretches = stretches_of(source, size)
-    inside = opened_up(source, stretches)
+    file = _Broken(source, size, stretches_of(source, size), progress)
+    inside = opened_up(source, file.stretches)
     if inside is None:
-        return _repair_in(source, size, stretches, good, rate, progress)
+        return _repair_in(file, good, rate)
+    fragments = replace(file, stretches=inside)
     try:
-        whole = _repair_in(source, size, stretches, good, rate, progress)
+        whole = _repair_in(file, good, rate)
     except Unprocessable:
-        return _repair_in(source, size, inside, good, rate, progress)
+        return _repair_in(fragments, good, rate)
     if not whole.findings:
         return whole  # its moov says all
-    by_fragments = _repair_in(source, size, inside, good, rate, progress)
-    counts = [sum(track.samples for track in one.tracks) for one in (whole, by_fragments)]
-    return by_fragments if counts[1] > counts[0] else whole
+    return max(whole, _repair_in(fragments, good, rate), key=_count)
 
 
-def _repair_in(
-    source: Source,
-    size: int,
-    stretches: list[Stretch],
-    good: Source | None,
-    rate: Fraction | None,
-    progress: Progress,
-) -> Repair:
+def _repair_in(file: _Broken, good: Source | None, rate: Fraction | None) -> Repair:
     """The file of which these are the stretches, repaired."""
-    if may_hide_moov(stretches):
-        walked = None if good is None else _by_walk_alone(source, size, stretches, good, progress)
+    source = file.source
+    if may_hide_moov(file.stretches):
+        walked = None if good is None else _by_walk_alone(file, good)
         if walked is not None and not _may_hold_moov(source, walked):
             return walked
-        searched = with_hidden_moov(source, stretches)
-        if walked is not None and searched == stretches:
+        searched = with_hidden_moov(source, file.stretches)
+        if walked is not None and searched == file.stretches:
             return walked
-        stretches = searched
-    own = _Model.of_broken(source, stretches)
+        file = replace(file, stretches=searched)
+    own = _Model.of_broken(file)
     model = own if good is None else _Model.of(good)
-    moofs = any(one.kind == "moof" for one in stretches)
-    by_tables = own or (
-        None if good is None or model is None or not moofs else model.with_segments(source, good)
-    )
+    by_tables = own
+    if by_tables is None and good is not None and model is not None and file.has("moof"):
+        by_tables = model.with_segments(source, good)
     if by_tables is not None and any(track.sample_count for track in by_tables.tracks):
-        repaired = _by_tables(source, size, stretches, by_tables)
+        repaired = _by_tables(file, by_tables)
         if repaired is not None and by_tables is own and _is_short(own):
-            repaired = _longer(repaired, source, size, stretches, own, progress)
+            repaired = _longer(repaired, file, own)
         if repaired is not None:
             return repaired
     if model is None:
-        return _by_stream(source, size, stretches, rate, progress)
-    return _by_walk(source, size, stretches, model, good or source, progress)
+        return _by_stream(file, rate)
+    return _by_walk(file, model, good or source)
 
 
 def _index(source: Source, init: bytes | None = None) -> Index:
@@ -288,12 +309,13 @@ class _Model:
         return cls(reference, boxes, moov)
 
     @classmethod
-    def of_broken(cls, source: Source, stretches: Sequence[Stretch]) -> _Model | None:
+    def of_broken(cls, file: _Broken) -> _Model | None:
         """The moov of the broken file; None: it has none that can be read."""
-        if not any(one.kind == "moov" for one in stretches):
+        if not file.has("moov"):
             return None
+        source = file.source
         try:
-            right = with_right_header(source, _size_of(source), list(stretches))
+            right = with_right_header(source, file.size, list(file.stretches))
             reference = cls.of(source if right is None else right.as_source(source=source))
         except (FormatError, Unprocessable):
             return None
@@ -306,9 +328,8 @@ class _Model:
             reference = _index(source, init)
         except FormatError:
             return None
-        ids = set(traks_of(self.boxes))
-        known = reference.periods and all(track.id in ids for track in reference.periods[0].tracks)
-        return replace(self, index=reference) if known else None
+        model = replace(self, index=reference)
+        return model if reference.periods and not model.unknown else None
 
     @property
     def tracks(self) -> Sequence[Track]:
@@ -326,12 +347,6 @@ class _Model:
         return traks_of(self.boxes)[track.id]
 
 
-def _moovs(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """The moov whose track_IDs are looked at: those of fragments are what their moofs name."""
-    kinds = {one.kind for one in stretches}
-    return [] if "moof" in kinds else [one for one in stretches if one.kind == "moov"][:1]
-
-
 SHORT: Final = frozenset({"chunks-without-samples", "samples-without-chunk"})
 """Findings of tables that end before the samples do."""
 
@@ -341,32 +356,23 @@ def _is_short(own: _Model) -> bool:
     return known or not all(track.sample_count for track in own.tracks)
 
 
-def _longer(
-    repaired: Repair,
-    source: Source,
-    size: int,
-    stretches: Sequence[Stretch],
-    own: _Model,
-    progress: Progress,
-) -> Repair:
+def _longer(repaired: Repair, file: _Broken, own: _Model) -> Repair:
     """What the tables say, or what the media data do where that is more."""
     try:
-        walked = _by_walk(source, size, stretches, own, source, progress)
+        walked = _by_walk(file, own, file.source)
     except Unprocessable:
         return repaired
-    counts = [sum(track.samples for track in one.tracks) for one in (repaired, walked)]
-    return walked if counts[1] > counts[0] and walked.lost <= repaired.lost else repaired
+    is_more = _count(walked) > _count(repaired) and walked.lost <= repaired.lost
+    return walked if is_more else repaired
 
 
-def _by_walk_alone(
-    source: Source, size: int, stretches: Sequence[Stretch], good: Source, progress: Progress
-) -> Repair | None:
+def _by_walk_alone(file: _Broken, good: Source) -> Repair | None:
     """The file by its media data, read once; None: there are fragments, or no samples."""
     model = _Model.of(good)
-    if any(one.kind == "moof" for one in stretches):
+    if file.has("moof"):
         return None
     try:
-        return _by_walk(source, size, stretches, model, good, progress)
+        return _by_walk(file, model, good)
     except Unprocessable:
         return None
 
@@ -383,10 +389,9 @@ def _may_hold_moov(source: Source, walked: Repair) -> bool:
     return has_moov_in(source, walked.size, others)
 
 
-def _by_tables(
-    source: Source, size: int, stretches: Sequence[Stretch], own: _Model
-) -> Repair | None:
+def _by_tables(file: _Broken, own: _Model) -> Repair | None:
     """The file as its own moov says, repaired; None: its samples are elsewhere."""
+    source, size, stretches = file.source, file.size, file.stretches
     described = []
     for track in own.tracks:
         if track.sample_count:
@@ -411,10 +416,8 @@ def _by_tables(
     result = mended(described, window, shifts, wrapped)
     if not result.tracks:
         return None
-    info = FileInfo(source.name, size, None, source.etag, source.mtime_ns)
-    ftyp = _own_ftyp(source, stretches) or [box for box in own.boxes if box.type == "ftyp"]
     recovered = from_zero(result.tracks)
-    view = film_view(recovered, ftyp, own.moov, info)
+    view = file.view(recovered, own.boxes, own.moov)
     tracks = tuple(
         _track(one, proved) for one, proved in zip(recovered, result.proved, strict=True)
     )
@@ -422,8 +425,10 @@ def _by_tables(
         _Samples(one.offset, one.size, np.full(len(one.offset), proved > 0), BETWEEN)
         for one, proved in zip(result.tracks, result.proved, strict=True)
     ]
-    spans = _spans(size, stretches, samples, result.lost)
-    renumbered = [change for moov in _moovs(stretches) for change in unique_ids(source, moov)]
+    spans = _spans(file, samples, result.lost)
+    # the track_IDs of fragments are what their moofs name: none is changed
+    moov = next((one for one in stretches if one.kind == "moov"), None)
+    renumbered = [] if moov is None or file.has("moof") else unique_ids(source, moov)
     if renumbered:
         result.findings.append(f"{len(renumbered)} tracks had the track_ID of another, or none")
     result.findings.extend(
@@ -468,15 +473,9 @@ def _best_move(
     return best, shift
 
 
-def _by_walk(
-    source: Source,
-    size: int,
-    stretches: Sequence[Stretch],
-    model: _Model,
-    good: Source,
-    progress: Progress,
-) -> Repair:
+def _by_walk(file: _Broken, model: _Model, good: Source) -> Repair:
     """The file as its media data say."""
+    source = file.source
     findings: list[str] = []
     patterns: list[Pattern] = []
     lanes: list[FoundSamples] = []
@@ -505,41 +504,27 @@ def _by_walk(
             continue  # the pictures are what others are ahead of
         if isinstance(lane.syntax, Between):
             pace = pace_of(pattern.track, patterns[0].track)
-    lost = _walk(source, size, stretches, lanes, pace, progress)
+    lost = _walk(file, Walk(lanes, pace))
     for pattern, lane in zip(patterns, lanes, strict=True):
         if isinstance(lane.syntax, NalUnits) and pattern.steady and pattern.duration:
-            findings += _contradictions(source, pattern, lane.syntax, lane)
-    return _made(source, size, stretches, model.boxes, patterns, lanes, lost, findings)
+            clock = rate_of_timestamps(source, lane.syntax, lane)
+            value = Fraction(pattern.track.timescale, pattern.duration)
+            if clock is not None:
+                of_good = Rate(value, "the times of the good file")
+                findings += decided([of_good, clock], is_given=True)[1]
+    return _made(file, model.boxes, patterns, lanes, lost, findings)
 
 
-def _contradictions(
-    source: Source, pattern: Pattern, syntax: NalUnits, lane: FoundSamples
-) -> list[str]:
-    """What the clock in the pictures says against the rate of the good file."""
-    clock = rate_of_timestamps(source, syntax, lane)
-    if clock is None:
-        return []
-    good = Rate(Fraction(pattern.track.timescale, pattern.duration), "the times of the good file")
-    return decided([good, clock], is_given=True)[1]
-
-
-def _by_stream(
-    source: Source,
-    size: int,
-    stretches: Sequence[Stretch],
-    rate: Fraction | None,
-    progress: Progress,
-) -> Repair:
+def _by_stream(file: _Broken, rate: Fraction | None) -> Repair:
     """The pictures of a file and the sound between them, as they say of themselves."""
-    stream = stream_in(source, stretches)
+    stream = stream_in(file.source, file.stretches)
     if stream is None:
         raise Unprocessable(
             "nothing says which codecs the tracks have: there are no parameter sets among samples",
             advice="give a good file from the same camera: like=",
         )
     lanes = stream.lanes()
-    others = stream.sound is None
-    lost = _walk(source, size, stretches, lanes, None, progress, others=others)
+    lost = _walk(file, Walk(lanes, others=stream.sound is None))
     pictures, payloads, *sound = lanes
     if not stream.pictures.sets:
         raise Unprocessable(
@@ -548,7 +533,7 @@ def _by_stream(
         )
     unknown = sum(one.stop - one.start for one in lost if not one.lasts)
     given = [] if rate is None else [Rate(rate, "the arguments")]
-    rates = rates_in(source, stream, lanes, lost)
+    rates = rates_in(file.source, stream, lanes, lost)
     taken, findings = decided([*given, *rates], is_given=bool(given))
     sound_codec, kind = stream.sound, None
     if sound_codec is not None and len(pictures.offset):
@@ -574,35 +559,22 @@ def _by_stream(
     ]
     # only now: parameter sets may come late
     boxes, patterns = movie_of(stream.pictures, taken, kind)
-    return _made(source, size, stretches, boxes, patterns, [pictures, *sound], lost, findings)
+    return _made(file, boxes, patterns, [pictures, *sound], lost, findings)
 
 
-def _walk(
-    source: Source,
-    size: int,
-    stretches: Sequence[Stretch],
-    lanes: list[FoundSamples],
-    pace: PacketPace | None,
-    progress: Progress,
-    *,
-    others: bool = False,
-) -> list[UnclaimedBytes]:
-    walk = Walk(lanes, pace, others=others)
-    for stretch in stretches:
+def _walk(file: _Broken, walk: Walk) -> list[UnclaimedBytes]:
+    report = file.progress or (lambda done, size: None)
+    for stretch in file.stretches:
         if stretch.kind in ("mdat", ""):
-            window = Window(source, stretch.stop, cut=stretch.cut)
+            window = Window(file.source, stretch.stop, cut=stretch.cut)
             for at in walk.over(window, stretch.start):
-                if progress is not None:
-                    progress(at, size)
-    if progress is not None:
-        progress(size, size)
+                report(at, file.size)
+    report(file.size, file.size)
     return walk.lost
 
 
 def _made(
-    source: Source,
-    size: int,
-    stretches: Sequence[Stretch],
+    file: _Broken,
     boxes: Sequence[Box],
     patterns: Sequence[Pattern],
     lanes: Sequence[FoundSamples],
@@ -623,11 +595,9 @@ def _made(
     )
     recovered = timed([patterns[n] for n in present], [lanes[n] for n in present])
     findings += _doubts(recovered, [lanes[n] for n in present], lost)
-    info = FileInfo(source.name, size, None, source.etag, source.mtime_ns)
-    ftyp = _own_ftyp(source, stretches) or [box for box in boxes if box.type == "ftyp"]
     moov = find(boxes, "moov")
     assert moov is not None  # without one there is no pattern
-    view = film_view(recovered, ftyp, moov, info)
+    view = file.view(recovered, boxes, moov)
     samples = [_samples_of(one, lanes[n]) for one, n in zip(recovered, present, strict=True)]
     tracks = tuple(
         _track(one, int(those.proved.sum()))
@@ -635,8 +605,8 @@ def _made(
             zip(recovered, samples, strict=True), key=lambda pair: pair[0].pattern.track.id
         )
     )
-    spans = tuple(_spans(size, stretches, samples, lost))
-    return Repair(view, tracks, spans, tuple(findings), size)
+    spans = tuple(_spans(file, samples, lost))
+    return Repair(view, tracks, spans, tuple(findings), file.size)
 
 
 class _Samples(NamedTuple):
@@ -660,13 +630,6 @@ def _track(recovered: Recovered, proved: int) -> RepairedTrack:
     return RepairedTrack(
         track.id, track.kind, track.codec, recovered.count, proved, seconds, recovered
     )
-
-
-def _own_ftyp(source: Source, stretches: Sequence[Stretch]) -> list[Box]:
-    for one in stretches:
-        if one.kind == "ftyp" and one.stop - one.start < 4096:
-            return list(parse(source.read(ByteRange(one.start, one.stop))))
-    return []
 
 
 def _doubts(
@@ -700,10 +663,7 @@ def _doubts(
 
 
 def _spans(
-    size: int,
-    stretches: Sequence[Stretch],
-    samples: Iterable[_Samples],
-    lost: Sequence[UnclaimedBytes],
+    file: _Broken, samples: Iterable[_Samples], lost: Sequence[UnclaimedBytes]
 ) -> list[RepairedSpan]:
     """What became of each byte: what a span says first is not said again."""
     marks: list[RepairedSpan] = []
@@ -719,7 +679,7 @@ def _spans(
     marks += [RepairedSpan(one.start, one.stop, "lost", one.why) for one in lost[:MOST_SPANS]]
     marks += [
         RepairedSpan(one.start, one.stop, "structure", one.kind)
-        for one in stretches
+        for one in file.stretches
         if one.kind not in ("mdat", "")
     ]
     spans: list[RepairedSpan] = []
@@ -730,6 +690,6 @@ def _spans(
         if span.stop > at:
             spans.append(span._replace(start=max(at, span.start)))
             at = span.stop
-    if at < size:
-        spans.append(RepairedSpan(at, size, "lost", "in no sample"))
+    if at < file.size:
+        spans.append(RepairedSpan(at, file.size, "lost", "in no sample"))
     return spans

@@ -83,8 +83,7 @@ def is_frame(head: bytes) -> bool:
 
 
 def samples_in(data: bytes, places: Sequence[int]) -> list[int] | None:
-    """Sizes of the samples of frames that begin at some places; None: superframes contradict them.
-    """
+    """Sizes of the samples of frames that begin at some places; None: superframes contradict it."""
     if list(places[:1]) != [0]:
         return None
     sizes: list[int] = []
