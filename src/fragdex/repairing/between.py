@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from fragdex.fragments.table import SampleTable
+from fragdex.fragments.table import Int64, SampleTable
 from fragdex.repairing.syntax import (
     HOLE,
     FoundSample,
@@ -45,6 +45,11 @@ MOST_PACKET: Final = 1275
 """Bytes of a frame of Opus (RFC 6716, 3.2.1); what one file has does not bound another."""
 
 
+def run_heads(offset: Int64, size: Int64) -> Int64:
+    """The samples that do not stand right after the one before them, the first among them."""
+    return np.append(0, np.flatnonzero(offset[1:] != offset[:-1] + size[:-1]) + 1)
+
+
 class Between(Syntax):
     """Samples that only their neighbours delimit.
 
@@ -56,8 +61,7 @@ class Between(Syntax):
     delimited = False
 
     def __init__(self, samples: SampleTable) -> None:
-        ends = samples.offset + samples.size
-        heads = np.append(0, np.flatnonzero(samples.offset[1:] != ends[:-1]) + 1)
+        heads = run_heads(samples.offset, samples.size)
         sums = np.add.reduceat(samples.size, heads) if len(samples) else samples.size
         counted = Counter(sums.tolist())
         self.lengths = [length for length, _ in counted.most_common(MOST_LENGTHS)]

@@ -20,6 +20,7 @@ from fragdex.muxing.plan import Edit, PlannedTrack, one_source
 from fragdex.muxing.progressive import Chunks, movie
 from fragdex.muxing.view import Scattered, View
 from fragdex.record import record
+from fragdex.repairing.between import run_heads
 from fragdex.repairing.pattern import Pattern
 from fragdex.seeking.origin import FileInfo
 
@@ -125,7 +126,7 @@ def sample_ranges(samples: Iterable[tuple[Int64, Int64]]) -> tuple[Int64, Int64]
     start, size = start[order], size[order]
     if not len(start):
         return start, size
-    heads = np.append(0, np.flatnonzero(start[1:] != start[:-1] + size[:-1]) + 1)
+    heads = run_heads(start, size)
     return start[heads], np.add.reduceat(size, heads)
 
 
@@ -167,9 +168,7 @@ def film_view(tracks: Sequence[Recovered], boxes: Sequence[Box], moov: Box, info
     timescale = int(mvhd["timescale"]) if mvhd is not None else 1000
     chunks = []
     for track in tracks:
-        heads = np.append(
-            0, np.flatnonzero(track.offset[1:] != track.offset[:-1] + track.size[:-1]) + 1
-        )
+        heads = run_heads(track.offset, track.size)
         at = track.offset[heads]
         row = np.searchsorted(start, at, side="right") - 1
         chunks.append(Chunks(heads, places[row] + at - start[row], np.ones_like(heads)))

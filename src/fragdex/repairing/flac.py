@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from fragdex.indexing.codecs import BitReader, Missing
 from fragdex.indexing.native import compiled
-from fragdex.repairing.syntax import FoundSample, Syntax, Window
+from fragdex.repairing.syntax import FoundSample, Syntax, Window, occurrences
 
 MOST_ENDS: Final = 16
 """Places where a frame may end that are given."""
@@ -181,13 +181,8 @@ class Flac(Syntax):
 
     def starts(self, data: bytes) -> list[int]:
         """Places of the sync code."""
-        places = []
-        at = data.find(b"\xff")
-        while at >= 0:
-            if data[at + 1 : at + 2] in (b"\xf8", b"\xf9", b""):
-                places.append(at)
-            at = data.find(b"\xff", at + 1)
-        return places
+        ends = (b"\xf8", b"\xf9", b"")
+        return [at for at in occurrences(data, b"\xff") if data[at + 1 : at + 2] in ends]
 
 
 @cache

@@ -75,25 +75,17 @@ def orders_of(patterns: Sequence[Pattern], source: Source) -> list[FragmentOrder
     Raises:
         SourceError: the headers of fragments could not be read.
     """
-    times = [_times_of(pattern) for pattern in patterns]
-    orders = [None if one is None else np.lexsort((one.end, one.first)) for one in times]
-    is_joined = all(
-        one is None or order is None or one.follow(order)
-        for one, order in zip(times, orders, strict=True)
-    ) and all(
-        order is None or _rises(source, pattern.track.fragments, order)
-        for pattern, order in zip(patterns, orders, strict=True)
+    times = {n: one for n, each in enumerate(patterns) if (one := _times_of(each)) is not None}
+    orders = {n: np.lexsort((one.end, one.first)) for n, one in times.items()}
+    is_joined = all(times[n].follow(order) for n, order in orders.items()) and all(
+        _rises(source, patterns[n].track.fragments, order) for n, order in orders.items()
     )
-    settled: list[FragmentOrder | None] = []
-    for one, order in zip(times, orders, strict=True):
-        if one is None or order is None:
-            settled.append(None)
-            continue
+    settled: list[FragmentOrder | None] = [None] * len(patterns)
+    for n, order in orders.items():
         numbers = np.arange(len(order))
         rows = order if is_joined else numbers
-        settled.append(
-            FragmentOrder(rows, _later(one, rows), int(np.count_nonzero(rows != numbers)))
-        )
+        moved = int(np.count_nonzero(rows != numbers))
+        settled[n] = FragmentOrder(rows, _later(times[n], rows), moved)
     return settled
 
 

@@ -33,7 +33,6 @@ _PASSED: Final = (*range(6, 10), *range(0, 16, 2))
 class Hevc(OrderedByLsb):
     """HEVC in samples of MP4."""
 
-    header = 2
     type_bits = 0x7E
     messages = PREFIX_SEI
     sequence_set = SPS

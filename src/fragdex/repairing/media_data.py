@@ -137,24 +137,17 @@ def _around_bare_moov(source: Source, last: Stretch, window: Window) -> list[Str
     at = last.start
     while (place := window.find(MVHD, at, last.stop)) is not None:
         start = place - 12
-        stop = _end_of_children(window, place - 4, last.stop)
-        if start >= last.start and window.take(start, 8) == bytes(8) and stop is not None:
+        tracks, stop = 0, place - 4
+        for kind, _, end in _boxes_in(window, stop, last.stop):
+            if kind not in IN_MOOV:
+                break
+            tracks, stop = tracks + (kind == b"trak"), end
+        if start >= last.start and window.take(start, 8) == bytes(8) and tracks:
             before = [Stretch(last.start, start, last.kind or "mdat")] if start > last.start else []
             following = stretches_of(source, last.stop, stop)
             return [*before, Stretch(start, stop, "moov"), *following]
         at = place + 4
     return [last]
-
-
-def _end_of_children(window: Window, at: int, stop: int) -> int | None:
-    """Where boxes end that only a moov has; None: there is no track among them."""
-    tracks, end = 0, at
-    for kind, _, end_of_box in _boxes_in(window, at, stop):
-        if kind not in IN_MOOV:
-            break
-        tracks += kind == b"trak"
-        end = end_of_box
-    return end if tracks else None
 
 
 def with_right_header(source: Source, size: int, stretches: list[Stretch]) -> View | None:
@@ -230,12 +223,7 @@ def with_bytes(source: Source, size: int, changes: Iterable[tuple[int, bytes]]) 
     for start, data in changes:
         parts += [SourceRange(0, ByteRange(at, start)), data]
         at = start + len(data)
-    return _view_of(source, size, [*parts, SourceRange(0, ByteRange(at, size))])
-
-
-def _view_of(source: Source, size: int, given: list[Part]) -> View:
-    """A file with some of its bytes replaced."""
-    parts = [part for part in given if size_of(part)]
+    parts = [part for part in (*parts, SourceRange(0, ByteRange(at, size))) if size_of(part)]
     info = FileInfo(source.name, size, None, source.etag, source.mtime_ns)
     sizes = [size_of(part) for part in parts]
     return View("", [info], "header of mdat", sizes, lambda number: parts[number : number + 1])

@@ -328,6 +328,7 @@ class OrderedByLsb(NalUnits):
 
     sequence_set: int
     """The type of units with a sequence parameter set, which says how many bits those are."""
+    header = 2
 
     def __init__(self, length_size: int = 4) -> None:
         super().__init__(length_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from fragdex.muxing.elementary_stream import parameter_sets
 from fragdex.record import record
 from fragdex.repairing.av1 import Av1
 from fragdex.repairing.avc import Avc
-from fragdex.repairing.between import MOST_PACKET, Even, Opus, first_samples
+from fragdex.repairing.between import MOST_PACKET, Even, Opus, first_samples, run_heads
 from fragdex.repairing.flac import Flac, stream_info
 from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.nal_units import NalUnits
@@ -58,13 +59,21 @@ class Pattern:
     delay: int
     negative: bool = False
 
+    @property
+    def media_time(self) -> int:
+        """What the edit list takes off at the start, in ticks."""
+        return _media_time(self.track)
+
+
+def _media_time(track: Track) -> int:
+    return next((e.media_time for e in track.info.edits if e.media_time >= 0), 0)
+
 
 def pattern_of(track: Track, trak: Box) -> Pattern:
     """What the times of a good track say."""
     samples = first_samples(track) if track.sample_count else SampleTable.empty()
     if not len(samples):
-        delay = next((e.media_time for e in track.info.edits if e.media_time >= 0), 0)
-        return Pattern(track, trak, _default_duration(track), False, delay)
+        return Pattern(track, trak, _default_duration(track), False, _media_time(track))
     durations = samples.duration[:-1] if len(samples) > 1 else samples.duration
     values, counts = np.unique(durations, return_counts=True)
     most = int(values[counts.argmax()])
@@ -110,10 +119,7 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
         if framed is None or not isinstance(framed, (MpegAudio, Ac3, Flac)):
             return Even(samples)
     if info.format == "Opus":
-        pairs = zip(samples.offset.tolist(), samples.size.tolist(), strict=True)
-        few = islice(pairs, MOST_HEADS)
-        packets = (source.read_up_to(ByteRange.of(at, min(size, MOST_PACKET))) for at, size in few)
-        return Opus(samples, packets)
+        return Opus(samples, _heads(samples, source, MOST_PACKET))
     if info.format == "vp09":
         return _vp9(samples, source)
     syntax: Syntax | None = Gpmf() if info.format == "gpmd" else None
@@ -134,17 +140,20 @@ def syntax_of(track: Track, trak: Box, source: Source, *, tried: bool = True) ->
     return syntax
 
 
+def _heads(samples: SampleTable, source: Source, most: int) -> Iterator[bytes]:
+    """The first bytes of the first samples."""
+    pairs = zip(samples.offset.tolist(), samples.size.tolist(), strict=True)
+    for at, size in islice(pairs, MOST_HEADS):
+        yield source.read_up_to(ByteRange.of(at, min(size, most)))
+
+
 def _vp9(samples: SampleTable, source: Source) -> Syntax | str:
     if not len(samples):
         return "the good file has no samples of it"
-    pairs = zip(samples.offset.tolist(), samples.size.tolist(), strict=True)
-    few = islice(pairs, MOST_HEADS)
-    syntax = Vp9(
-        samples, [source.read_up_to(ByteRange.of(at, min(size, HEAD))) for at, size in few]
-    )
+    syntax = Vp9(samples, list(_heads(samples, source, HEAD)))
     window = Window(source, int((samples.offset + samples.size).max()))
     ends = samples.offset + samples.size
-    heads = np.append(0, np.flatnonzero(samples.offset[1:] != ends[:-1]) + 1)
+    heads = run_heads(samples.offset, samples.size)
     chunks = zip(heads.tolist(), [*heads[1:].tolist(), len(samples)], strict=True)
     for first, stop in islice(chunks, LOOKED_AT):
         start, end = int(samples.offset[first]), int(ends[stop - 1])
@@ -184,19 +193,14 @@ def _sound(track: Track, entry: Box) -> Syntax | None:
             for box in entry.find_all(path):
                 try:
                     _, _, specific = decoder_config(body(box)[4:])
-                    return _aac(specific)
+                    config = aac_config(specific)
+                    kind, index = specific[0] >> 3, (specific[0] & 7) << 1 | specific[1] >> 7
                 except (Missing, IndexError):
                     continue
+                # AAC-LC, with or without SBR and PS
+                is_known = kind in (2, 5, 29) and index < len(RATES)
+                return Aac(index, config.channel_configuration) if is_known else None
     return None
-
-
-def _aac(specific: bytes) -> Syntax | None:
-    """Of an AudioSpecificConfig of AAC-LC, with or without SBR and PS."""
-    config = aac_config(specific)
-    kind, index = specific[0] >> 3, (specific[0] & 7) << 1 | specific[1] >> 7
-    if kind not in (2, 5, 29) or index >= len(RATES):
-        return None
-    return Aac(index, config.channel_configuration)
 
 
 def marks_open_pictures(syntax: Syntax, track: Track, source: Source) -> bool:

@@ -19,7 +19,7 @@ from fragdex.record import record
 from fragdex.repairing.avc import Avc
 from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.nal_units import SLICE, NalUnits
-from fragdex.repairing.syntax import FoundSample, Syntax, Window
+from fragdex.repairing.syntax import FoundSample, Syntax, Window, occurrences
 from fragdex.sources import Source
 
 MOST_RATE: Final = 1000
@@ -247,8 +247,11 @@ def _take_stamp(bits: Golomb, frame_bits: int, before: Stamp | None) -> Stamp | 
     full = bits.take(1)
     bits.take(2)
     frame = bits.take(frame_bits)
-    known = None if before is None else before.second
-    seconds, minutes, hours = (None,) * 3 if known is None else _parts(known)
+    seconds: int | None = None
+    minutes = hours = 0  # a clock that never says its minutes or hours still counts the seconds
+    if before is not None:
+        minutes, seconds = divmod(before.second, 60)
+        hours, minutes = divmod(minutes, 60)
     if full:
         seconds, minutes, hours = bits.take(6), bits.take(6), bits.take(5)
     elif bits.take(1):
@@ -259,15 +262,9 @@ def _take_stamp(bits: Golomb, frame_bits: int, before: Stamp | None) -> Stamp | 
                 hours = bits.take(5)
     if seconds is None or seconds > 59:
         return None
-    # a clock that never says its minutes or hours still counts the seconds
-    minutes, hours = minutes or 0, hours or 0
     if minutes > 59 or hours > 23:
         return None
     return Stamp((hours * 60 + minutes) * 60 + seconds, frame, counting)
-
-
-def _parts(second: int) -> tuple[int | None, ...]:
-    return second % 60, second // 60 % 60, second // 3600
 
 
 def stamps_of(syntax: NalUnits, source: Source, offsets: Sequence[int]) -> list[Stamp | None]:
@@ -466,11 +463,8 @@ class Gpmf(Syntax):
 
     def starts(self, data: bytes) -> list[int]:
         """Places of the key of a device."""
-        places, at = [], data.find(DEVICE)
-        while at >= 0:
-            places.append(at)
-            at = data.find(DEVICE, at + 1)
-        return [*places, *range(max(0, len(data) - len(DEVICE) + 1), len(data))]
+        cut = range(max(0, len(data) - len(DEVICE) + 1), len(data))
+        return [*occurrences(data, DEVICE), *cut]
 
 
 def moments_in(source: Source, payloads: Iterable[ByteRange]) -> list[Moment]:
@@ -520,7 +514,7 @@ def rates_of(moments: Sequence[Moment], offsets: Int64, edges: Sequence[int]) ->
         offsets: where the pictures begin, rising.
         edges: places in the file where pictures are missing: nothing is counted over them.
     """
-    series: dict[tuple[bytes, ...], list[Moment]] = defaultdict(list)
+    series = defaultdict(list)
     for one in moments:
         series[one.clock].append(one)
     rates = []
@@ -535,7 +529,7 @@ def rates_of(moments: Sequence[Moment], offsets: Int64, edges: Sequence[int]) ->
 
 def _rate(moments: Sequence[Moment], offsets: Int64, edges: Sequence[int]) -> Rate | None:
     """Pictures between the first payload and the last one, of the longest part without a hole."""
-    parts: dict[int, list[Moment]] = defaultdict(list)
+    parts = defaultdict(list)
     for one in moments:
         parts[int(np.searchsorted(edges, one.at))].append(one)
     run = max(parts.values(), key=len)

@@ -42,10 +42,10 @@ from fragdex.repairing.tables import (
     ENOUGH,
     Described,
     fit,
-    has_proof,
     is_wrapped,
     mended,
     other_shifts,
+    proving,
     shift_of,
 )
 from fragdex.repairing.walk import FoundSamples, UnclaimedBytes, Walk, timed
@@ -411,7 +411,7 @@ def _by_tables(file: _Broken, own: _Model) -> Repair | None:
         starts = [one.start for one in stretches if one.kind in ("mdat", "")]
         shifts += other_shifts(described, window, shift, starts)
         best = fit(described, window, *shifts)
-    if has_proof(described) and best < ENOUGH and not wrapped:
+    if proving(described) and best < ENOUGH and not wrapped:
         return None
     result = mended(described, window, shifts, wrapped)
     if not result.tracks:

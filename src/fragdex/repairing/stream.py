@@ -19,6 +19,7 @@ from fragdex.muxing.movie import traks_of
 from fragdex.record import record
 from fragdex.repairing import avc, hevc, vvc
 from fragdex.repairing.avc import Avc
+from fragdex.repairing.between import run_heads
 from fragdex.repairing.hevc import Hevc
 from fragdex.repairing.media_data import Stretch
 from fragdex.repairing.nal_units import NalUnits
@@ -267,8 +268,7 @@ def rate_of_clock(
 def _rate_of_sound(sound: Sound, lane: FoundSamples, pictures: Int64) -> Rate | None:
     """Pictures a second at the one rate of sound with which that is usual; None: there is none."""
     offset = np.array(lane.offset, np.int64)
-    before = offset[:-1] + np.array(lane.size, np.int64)[:-1]
-    heads = np.append(0, np.flatnonzero(offset[1:] != before) + 1) if len(offset) else offset
+    heads = run_heads(offset, np.array(lane.size, np.int64)) if len(offset) else offset
     numbers = np.searchsorted(pictures, offset[heads]).tolist()
     rates = []
     for one in sound.indexes:
@@ -295,24 +295,15 @@ def movie_of(
     """
     factor = -(-LEAST_SCALE // rate.numerator)
     timescale, duration = rate.numerator * factor, rate.denominator * factor
-    if isinstance(syntax, Vvc):
-        entry = _vvc_entry(syntax)
-    else:
-        entry = _avc_entry(syntax) if isinstance(syntax, Avc) else _hevc_entry(syntax)
+    entries = {Avc: _avc_entry, Hevc: _hevc_entry, Vvc: _vvc_entry}
+    entry = entries[type(syntax)](syntax)
     wide, high = int(entry["width"]) << 16, int(entry["height"]) << 16
-    traks = [
-        _trak(
-            make_box("tkhd", flags=3, track_ID=1, width=wide, height=high),
-            _mdia(timescale, "vide", make_box("vmhd", flags=1), entry),
-        )
-    ]
+    tkhd = make_box("tkhd", flags=3, track_ID=1, width=wide, height=high)
+    traks = [_trak(tkhd, timescale, "vide", make_box("vmhd", flags=1), entry)]
     if sound is not None:
-        traks.append(
-            _trak(
-                make_box("tkhd", flags=3, track_ID=2, volume=0x0100, alternate_group=1),
-                _mdia(RATES[sound[0]], "soun", make_box("smhd"), _aac_entry(*sound)),
-            )
-        )
+        tkhd = make_box("tkhd", flags=3, track_ID=2, volume=0x0100, alternate_group=1)
+        rate = RATES[sound[0]]
+        traks.append(_trak(tkhd, rate, "soun", make_box("smhd"), _aac_entry(*sound)))
     mvhd = make_box("mvhd", timescale=MOVIE_SCALE, next_track_ID=len(traks) + 1)
     moov = make_box("moov", children=[mvhd, *traks])
     ftyp = make_box(
@@ -327,11 +318,7 @@ def movie_of(
     ]
 
 
-def _trak(tkhd: Box, mdia: Box) -> Box:
-    return make_box("trak", children=[tkhd, mdia])
-
-
-def _mdia(timescale: int, kind: str, header: Box, entry: Box) -> Box:
+def _trak(tkhd: Box, timescale: int, kind: str, header: Box, entry: Box) -> Box:
     tables = [
         make_box("stsd", children=[entry]),
         *(make_box(kind) for kind in ("stts", "stsc", "stsz", "stco")),
@@ -343,7 +330,7 @@ def _mdia(timescale: int, kind: str, header: Box, entry: Box) -> Box:
         make_box("hdlr", handler_type=kind, name=_HANDLERS[kind]),
         make_box("minf", children=inner),
     ]
-    return make_box("mdia", children=media)
+    return make_box("trak", children=[tkhd, make_box("mdia", children=media)])
 
 
 _HANDLERS: Final = {"vide": "VideoHandler", "soun": "SoundHandler"}
@@ -367,14 +354,27 @@ def _aac_entry(rate_index: int, configuration: int) -> Box:
     )
 
 
+def _units(syntax: NalUnits, wanted: int) -> tuple[int, bytes]:
+    """The parameter sets of a type: how many, and all of them after their lengths."""
+    units = [unit for (kind, _), unit in syntax.raw.items() if kind == wanted]
+    return len(units), b"".join(len(unit).to_bytes(2, "big") + unit for unit in units)
+
+
+def _arrays(syntax: NalUnits, kinds: Sequence[int]) -> bytes:
+    """Arrays of parameter sets, as records of HEVC and VVC end (ISO/IEC 14496-15, 8.3.3.1)."""
+    data = bytes([len(kinds)])
+    for kind in kinds:
+        count, units = _units(syntax, kind)
+        data += bytes([kind]) + count.to_bytes(2, "big") + units
+    return data
+
+
 def _avc_entry(syntax: NalUnits) -> Box:
-    sets = [unit for (kind, _), unit in syntax.raw.items() if kind == avc.SPS]
-    pictures = [unit for (kind, _), unit in syntax.raw.items() if kind == avc.PPS]
+    count, sets = _units(syntax, avc.SPS)
+    pictures, picture_sets = _units(syntax, avc.PPS)
     sps = next(one for one in syntax.sets.values() if isinstance(one, avc_sets.Sps))
-    data = b"\1" + sps.identity + bytes([0xFC | syntax.length_size - 1, 0xE0 | len(sets)])
-    data += b"".join(len(unit).to_bytes(2, "big") + unit for unit in sets)
-    data += bytes([len(pictures)])
-    data += b"".join(len(unit).to_bytes(2, "big") + unit for unit in pictures)
+    data = b"\1" + sps.identity + bytes([0xFC | syntax.length_size - 1, 0xE0 | count]) + sets
+    data += bytes([pictures]) + picture_sets
     # parameter sets stand in samples too
     return _entry("avc3", "avcC", data, sps.width, sps.height)
 
@@ -384,12 +384,7 @@ def _hevc_entry(syntax: NalUnits) -> Box:
     depths = bytes(0xF8 | depth - 8 for depth in sps.depths)
     data = b"\1" + sps.profile + b"\xf0\0\xfc" + bytes([0xFC | sps.chroma]) + depths + b"\0\0"
     data += bytes([sps.sub_layers << 3 | 4 | syntax.length_size - 1])
-    kinds = (hevc.VPS, hevc.SPS, hevc.PPS)
-    data += bytes([len(kinds)])
-    for wanted in kinds:
-        units = [unit for (kind, _), unit in syntax.raw.items() if kind == wanted]
-        data += bytes([wanted]) + len(units).to_bytes(2, "big")
-        data += b"".join(len(unit).to_bytes(2, "big") + unit for unit in units)
+    data += _arrays(syntax, (hevc.VPS, hevc.SPS, hevc.PPS))
     return _entry("hev1", "hvcC", data, sps.width, sps.height)
 
 
@@ -410,15 +405,8 @@ def _vvc_entry(syntax: NalUnits) -> Box:
         data += bytes([len(profile.parts)])
         data += b"".join(part.to_bytes(4, "big") for part in profile.parts)
         data += sps.width.to_bytes(2, "big") + sps.height.to_bytes(2, "big") + b"\0\0"
-    arrays = [
-        (wanted, [unit for (kind, _), unit in syntax.raw.items() if kind == wanted])
-        for wanted in (vvc.VPS, vvc.SPS, vvc.PPS)
-    ]
-    arrays = [(wanted, units) for wanted, units in arrays if units]
-    data += bytes([len(arrays)])
-    for wanted, units in arrays:
-        data += bytes([wanted]) + len(units).to_bytes(2, "big")
-        data += b"".join(len(unit).to_bytes(2, "big") + unit for unit in units)
+    kinds = [kind for kind in (vvc.VPS, vvc.SPS, vvc.PPS) if _units(syntax, kind)[0]]
+    data += _arrays(syntax, kinds)
     return _entry("vvi1", "vvcC", data, sps.width, sps.height)
 
 

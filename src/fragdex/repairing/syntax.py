@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -154,6 +154,14 @@ class Window:
         return at
 
 
+def occurrences(data: bytes, pattern: bytes) -> Iterator[int]:
+    """Places of a pattern, rising; they may overlap."""
+    at = data.find(pattern)
+    while at >= 0:
+        yield at
+        at = data.find(pattern, at + 1)
+
+
 def find_bytes(data: bytes, pattern: bytes) -> int:
     """`bytes.find`, which the C extension is faster at where the first byte is rare."""
     return data.find(pattern) if compiled is None else int(compiled.find_bytes(data, pattern))
@@ -168,14 +176,11 @@ def bare_zeros(data: bytes) -> int:
 
 def bare_zeros_plain(data: bytes) -> int:
     """`bare_zeros` without the C extension."""
-    place = data.find(b"\0\0")
-    while place >= 0:
-        if place + 2 < len(data) and data[place + 2] < 3:
-            return place
-        place = data.find(b"\0\0", place + 1)
-    return -1
+    places = (at for at in occurrences(data, b"\0\0") if data[at + 2 : at + 3] in _BARE)
+    return next(places, -1)
 
 
+_BARE: Final = (b"\0", b"\1", b"\2")
 HOLE: Final = bytes(16)
 """So many zeros are not in coded samples: they come of bytes that were never written."""
 

@@ -110,9 +110,7 @@ def is_wrapped(tracks: Sequence[Described], size: int) -> bool:
 def fit(tracks: Sequence[Described], window: Window, *shifts: int) -> float:
     """The part of the first samples that are where the tables say, moved by one of `shifts`."""
     right = tried = 0
-    for pattern, syntax, *_ in tracks:
-        if isinstance(syntax, str) or not syntax.delimited:
-            continue
+    for pattern, syntax in proving(tracks):
         samples = next(batches(pattern), SampleTable.empty())
         some = samples.rows(slice(None, None, max(1, len(samples) // TRIED)))
         for at, size in zip(some.offset.tolist(), some.size.tolist(), strict=True):
@@ -123,16 +121,18 @@ def fit(tracks: Sequence[Described], window: Window, *shifts: int) -> float:
     return right / tried if tried else 0.0
 
 
-def has_proof(tracks: Sequence[Described]) -> bool:
-    """Whether samples of one of the tracks say where they end."""
-    return any(not isinstance(syntax, str) and syntax.delimited for _, syntax, *_ in tracks)
+def proving(tracks: Sequence[Described]) -> list[tuple[Pattern, Syntax]]:
+    """The tracks whose samples say where they end."""
+    return [
+        (pattern, syntax)
+        for pattern, syntax, *_ in tracks
+        if not isinstance(syntax, str) and syntax.delimited
+    ]
 
 
 def shift_of(tracks: Sequence[Described], window: Window, start: int) -> int | None:
     """By how much the first samples of a track lie after what the tables say."""
-    for pattern, syntax, *_ in tracks:
-        if isinstance(syntax, str) or not syntax.delimited:
-            continue
+    for pattern, syntax in proving(tracks):
         samples = next(batches(pattern), SampleTable.empty())
         shift = shift_to(samples, syntax, window, start)
         if shift is not None:
@@ -149,9 +149,7 @@ def other_shifts(
         starts: of media data, in which they are looked for; the first few of them.
     """
     shifts = [shift]
-    for pattern, syntax, *_ in tracks:
-        if isinstance(syntax, str) or not syntax.delimited:
-            continue
+    for pattern, syntax in proving(tracks):
         for samples in batches(pattern):
             while len(shifts) < MOST_PARTS:
                 row = first_elsewhere(samples, syntax, window, shifts, TRIED)
@@ -218,20 +216,15 @@ def mended(
         result.proved.append(mender.proved)
         result.lost.extend(mender.lost)
         result.findings.extend(mender.findings())
-        result.findings.extend(_of_order(pattern, order))
+        name = f"track {pattern.track.id}"
+        if order is not None and order.moved:
+            result.findings.append(f"{name}: {order.moved:,} fragments were in the wrong order")
+        if order is not None and order.stale:
+            result.findings.append(
+                f"{name}: decode times of {order.stale:,} fragments fell back; each begins where"
+                " the one before it ends"
+            )
     return result
-
-
-def _of_order(pattern: Pattern, order: FragmentOrder | None) -> Iterator[str]:
-    """What was wrong with the order and times of fragments, as sentences."""
-    name = f"track {pattern.track.id}"
-    if order is not None and order.moved:
-        yield f"{name}: {order.moved:,} fragments were in the wrong order"
-    if order is not None and order.stale:
-        yield (
-            f"{name}: decode times of {order.stale:,} fragments fell back; each begins where the"
-            " one before it ends"
-        )
 
 
 class _KeptTrack:
@@ -316,12 +309,10 @@ class _KeptTrack:
     def recovered(self) -> Recovered:
         """The samples as a track of the repaired file."""
         table = SampleTable.concat(self._kept)
-        edits = [e.media_time for e in self._pattern.track.info.edits if e.media_time >= 0]
         dts, cts = self._with_durations(table)
-        media_time = edits[0] if edits else 0
+        media_time = self._pattern.media_time
         if len(self._order) == len(cts) and not self._is_in_order(dts, cts):
-            begins = np.flatnonzero(np.frombuffer(bytes(self._fresh), np.bool_))
-            shown = shown_times(np.array(self._order, np.int64), np.union1d(begins, [0]), dts)
+            shown = shown_times(np.array(self._order, np.int64), self._begins, dts)
             ahead = int((dts - shown).max(initial=0))
             if ahead <= MOST_DELAYED * max(1, int(np.diff(dts).max(initial=0))):
                 media_time = max(media_time, ahead)
@@ -330,6 +321,12 @@ class _KeptTrack:
         return Recovered(
             self._pattern, table.offset, table.size, dts, cts, table.sync, self._unit, media_time
         )
+
+    @property
+    def _begins(self) -> Int64:
+        """Pictures with which their order begins again."""
+        fresh = np.flatnonzero(np.frombuffer(bytes(self._fresh), np.bool_))
+        return np.union1d(fresh, [0])
 
     def _with_durations(self, table: SampleTable) -> tuple[Int64, Int64]:
         """Decode and composition times.
@@ -363,14 +360,11 @@ class _KeptTrack:
         if isinstance(self._syntax, NalUnits):
             yield rate_in(self._syntax)
             if len(self._order) == len(table):
-                begins = np.union1d(
-                    np.flatnonzero(np.frombuffer(bytes(self._fresh), np.bool_)), [0]
-                )
                 offsets = table.offset[:LOOKED_AT].tolist()
                 # rows before which some are missing are not known
                 breaks = [0] if not self.lost else list(range(len(offsets)))
                 yield rate_of_clock(
-                    self._window.source, self._syntax, offsets, self._order, begins, breaks
+                    self._window.source, self._syntax, offsets, self._order, self._begins, breaks
                 )
         yield self._timecode
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from fragdex.fragments.table import SampleTable
 from fragdex.repairing.between import Between, Fits
-from fragdex.repairing.syntax import HOLE, FoundSample, Window
+from fragdex.repairing.syntax import HOLE, FoundSample, Window, occurrences
 
 HEAD: Final = 4
 """First bytes in which frames are alike."""
@@ -53,19 +53,10 @@ class Vp9(Between):
         data = window.take(start, size)
         if HOLE in data and not self.holes:
             return None
-        sizes = samples_in(data, self._places(data))
+        sizes = samples_in(data, sorted(at for h in self._heads for at in occurrences(data, h)))
         if sizes is None or not 0 < len(sizes) <= MOST_FRAMES:
             return []
         return sizes if fits(len(sizes)) else None
-
-    def _places(self, data: bytes) -> list[int]:
-        places = []
-        for head in self._heads:
-            at = data.find(head)
-            while at >= 0:
-                places.append(at)
-                at = data.find(head, at + 1)
-        return sorted(places)
 
     def is_usual(self, sizes: Sequence[int], size: int) -> bool:
         """As `Between.is_usual`."""

@@ -155,7 +155,6 @@ class Header(NamedTuple):
 class Vvc(OrderedByLsb):
     """VVC in samples of MP4."""
 
-    header = 2
     messages = PREFIX_SEI
     sequence_set = SPS
 

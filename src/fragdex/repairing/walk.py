@@ -140,7 +140,7 @@ class Walk:
         at = start
         while at < window.stop:
             self._forget_ahead()
-            reached = self._pass_in_c(at)
+            reached = self._pass_in_c(at, self._lent())
             if reached > at:
                 at = reached
                 yield at
@@ -152,13 +152,6 @@ class Walk:
             at = following
             yield at
 
-    def _pass_in_c(self, at: int) -> int:
-        """Keep what the C extension finds from here on; where Python has to look."""
-        lent = self._lent()
-        if not lent:
-            return at
-        return self._walked(at, lent)
-
     def _lent(self) -> list[tuple[FoundSamples, NativeSyntax]]:
         """The tracks as the C extension walks with them; none where one of them cannot be."""
         if compiled is None or len(self.lanes) > MOST_IN_C:
@@ -167,7 +160,10 @@ class Walk:
         known = [(lane, one) for lane, one in lent if one]
         return known if len(known) == len(lent) else []
 
-    def _walked(self, at: int, lent: Sequence[tuple[FoundSamples, NativeSyntax]]) -> int:
+    def _pass_in_c(self, at: int, lent: Sequence[tuple[FoundSamples, NativeSyntax]]) -> int:
+        """Keep what the C extension finds from here on; where Python has to look."""
+        if not lent:
+            return at
         lanes = tuple(
             (
                 int(one.kind),
@@ -392,19 +388,16 @@ class Walk:
             for place in self._places(data):
                 where = at + place
                 if where > begin and self._chain(where, DEPTH, [MOST_STEPS], framed=True):
-                    return self._first_whole(where)
+                    for lane, sample in self._options(where):
+                        # the beginning of it may be in the lost bytes before it
+                        if not lane.syntax.is_whole(window, where, sample):
+                            lane.syntax.trust(sample)
+                            self._known.clear()
+                            return sample.stop
+                    return where
                 self._forget_ahead()
             at += len(data)
         return window.stop
-
-    def _first_whole(self, at: int) -> int:
-        """Where the first sample begins of which nothing can be in the lost bytes before it."""
-        for lane, sample in self._options(at):
-            if not lane.syntax.is_whole(self._window, at, sample):
-                lane.syntax.trust(sample)
-                self._known.clear()
-                return sample.stop
-        return at
 
     def _forget_ahead(self) -> None:
         """Forget what was learned of samples that were only looked at."""
@@ -450,11 +443,18 @@ def timed(patterns: Sequence[Pattern], lanes: Sequence[FoundSamples]) -> list[Re
     alike, so that sound and pictures stay together.
     """
     recovered = []
-    seconds = _seconds_a_byte(patterns, lanes)
-    for pattern, lane in zip(patterns, lanes, strict=True):
+    units = [lane.syntax.unit if isinstance(lane.syntax, Even) else 0 for lane in lanes]
+    longest = max(
+        Fraction(
+            (sum(lane.size) // unit if unit else len(lane.size)) * pattern.duration,
+            pattern.track.timescale or 1,
+        )
+        for pattern, lane, unit in zip(patterns, lanes, units, strict=True)
+    )
+    seconds_a_byte = longest / (sum(sum(lane.size) for lane in lanes) or 1)
+    for pattern, lane, unit in zip(patterns, lanes, units, strict=True):
         offset = np.array(lane.offset, np.int64)
         size = np.array(lane.size, np.int64)
-        unit = lane.syntax.unit if isinstance(lane.syntax, Even) else 0
         each = pattern.duration
         numbers = np.arange(len(size), dtype=np.int64)
         if unit:
@@ -462,11 +462,11 @@ def timed(patterns: Sequence[Pattern], lanes: Sequence[FoundSamples]) -> list[Re
         dts = numbers * each
         for row, lost, count in lane.breaks:
             if 0 < row < len(size):
-                ticks = seconds * lost * pattern.track.timescale
+                ticks = seconds_a_byte * lost * pattern.track.timescale
                 steps = count if count >= 0 else round(ticks / each) if each else 0
                 dts[row:] += steps * each
         sync = np.frombuffer(bytes(lane.sync), np.bool_)
-        cts, media_time = dts, _media_time(pattern)
+        cts, media_time = dts, pattern.media_time
         if not unit and pattern.track.kind == "video":
             shown = shown_times(np.array(lane.order, np.int64), order_begins(lane), dts)
             delay, needed = pattern.delay, int((dts - shown).max(initial=0))
@@ -476,11 +476,6 @@ def timed(patterns: Sequence[Pattern], lanes: Sequence[FoundSamples]) -> list[Re
             cts = shown + delay
         recovered.append(Recovered(pattern, offset, size, dts, cts, sync, unit, media_time))
     return recovered
-
-
-def _media_time(pattern: Pattern) -> int:
-    times = [edit.media_time for edit in pattern.track.info.edits if edit.media_time >= 0]
-    return times[0] if times else 0
 
 
 def broken_rows(lane: FoundSamples) -> list[int]:
@@ -502,14 +497,3 @@ def shown_times(order: Int64, begins: Int64, dts: Int64) -> Int64:
     shown = np.empty_like(dts)
     shown[ranked] = dts
     return shown
-
-
-def _seconds_a_byte(patterns: Sequence[Pattern], lanes: Sequence[FoundSamples]) -> Fraction:
-    """Seconds of the file that a byte of it takes."""
-    total = sum(sum(lane.size) for lane in lanes)
-    longest = Fraction(0)
-    for pattern, lane in zip(patterns, lanes, strict=True):
-        unit = lane.syntax.unit if isinstance(lane.syntax, Even) else 0
-        count = sum(lane.size) // unit if unit else len(lane.size)
-        longest = max(longest, Fraction(count * pattern.duration, pattern.track.timescale or 1))
-    return longest / total if total else longest
