@@ -239,16 +239,8 @@ def parsed(
     return box  # type: ignore[no-any-return]
 
 
-def _restored(
-    type: str,
-    fields: dict[str, Any],
-    children: tuple[Box, ...],
-    trailing: bytes,
-    size_form: SizeForm,
-    *place: Any,
-) -> Box:
-    names = ("offset", "size", "header_size", "layout", "misfit")
-    return Box(type, fields, children, trailing, size_form, **dict(zip(names, place, strict=True)))
+def _restored(type: str, fields: dict[str, Any], *rest: Any) -> Box:
+    return parsed(type, MappingProxyType(fields), *rest)
 
 
 class _Swapped:

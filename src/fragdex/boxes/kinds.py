@@ -190,7 +190,10 @@ class Bits(Kind):
 
 
 class Packed(Kind):
-    """Whole numbers of 4, 8, 16 or 32 bits, as one numpy array; both places told by fields."""
+    """Whole numbers of 4, 8, 16 or 32 bits, as one numpy array; both places told by fields.
+
+    The last byte is filled with zeros.
+    """
 
     def __init__(
         self,
@@ -320,7 +323,7 @@ def _listed(items: Iterable[Any], item: Any, stream: Any, context: Any) -> Seque
 
 
 class Array(Kind):
-    """A fixed number of items."""
+    """A fixed number of items; it may come from the fields before."""
 
     def __init__(self, count: int | Callable[[Mapping[str, Any]], int], item: Any) -> None:
         super().__init__()
@@ -390,7 +393,10 @@ def _held(count: int, least: int, stream: Any) -> None:
 
 
 class Items(Kind):
-    """A counted list whose count is held against the bytes that remain before it is believed."""
+    """A count, then so many items of `least` bytes or more each.
+
+    The count is held against the bytes that remain before it is believed.
+    """
 
     def __init__(self, count: Any, item: Any, least: int) -> None:
         super().__init__()
@@ -462,7 +468,7 @@ class Sized(Kind):
 
 
 class Descriptor(Mapped):
-    """A descriptor of MPEG-4 systems (ISO/IEC 14496-1, 8.3.3): a tag, a length, a body.
+    """A descriptor of MPEG-4 systems (ISO/IEC 14496-1, 8.3.3): a tag, a length, a body by the tag.
 
     A dict of tag, size_length and the fields of the body; `data` where the tag is not known. The
     length may be written with more bytes than it needs, one to four: size_length says how many.
@@ -513,43 +519,24 @@ class Descriptor(Mapped):
         return obj
 
 
+# The words themselves: in a declaration each stands as a function of what makes one field differ
+# from another.
 fourcc = Code()
 rest = Rest()
 payload = Payload()
 text_rest = Text(rest)
 cstring = String()
-
-
-def raw(size: int | Callable[[Mapping[str, Any]], int]) -> Any:
-    """`size` bytes, as they are; `size` may come from the fields before."""
-    return Raw(size)
+raw: Any = Raw
+packed: Any = Packed
+array: Any = Array
+greedy: Any = Greedy
+items: Any = Items
+descriptor: Any = Descriptor
 
 
 def bits(size: int, **names: int) -> Any:
     """Bit fields of the given widths, first one in the highest bits, `size` bytes in all."""
     return Bits(size, tuple(names.items()))
-
-
-def packed(
-    width: Callable[[Mapping[str, Any]], int], count: Callable[[Mapping[str, Any]], int]
-) -> Any:
-    """`count` numbers of `width` bits each (4, 8, 16 or 32), the last byte filled with zeros."""
-    return Packed(width, count)
-
-
-def array(count: int | Callable[[Mapping[str, Any]], int], item: Any) -> Any:
-    """A fixed number of items; `count` may come from the fields before."""
-    return Array(count, item)
-
-
-def greedy(item: Any) -> Any:
-    """Items until the end of the box."""
-    return Greedy(item)
-
-
-def items(count: Any, item: Any, least: int) -> Any:
-    """A count of type `count`, then so many items of at least `least` bytes each."""
-    return Items(count, item, least)
 
 
 def record(**fields: Any) -> Any:
@@ -565,8 +552,3 @@ def sized(size: Any, item: Any = rest) -> Any:
 def pascal(size: Any) -> Any:
     """Text after its own length in bytes of type `size`."""
     return Sized(size, text_rest)
-
-
-def descriptor(bodies: Mapping[int, Any]) -> Any:
-    """A descriptor; `bodies` tells the fields by tag."""
-    return Descriptor(bodies)

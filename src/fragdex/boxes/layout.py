@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -269,15 +269,7 @@ class BoxLayout:
             piece = None if declared.when or declared.probe else part(kind)
             if piece is None:
                 close()
-                plan.append(
-                    Field(
-                        declared.name,
-                        kind,
-                        when=declared.when,
-                        probe=declared.probe,
-                        default=declared.default,
-                    )
-                )
+                plan.append(replace(declared, kind=kind, flag=0, version=()))
             else:
                 pending.append((declared, piece))
         close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from struct import Struct
 from types import MappingProxyType
@@ -443,16 +444,6 @@ def make_box(
     return Box(type, done, kept, trailing, size_form, layout=layout)
 
 
-def _user_type(digits: object) -> bytes:
-    try:
-        user_type = bytes.fromhex(str(digits))
-    except ValueError:
-        user_type = b""
-    if len(user_type) != 16:
-        raise BuildError("a user type has 32 hex digits", path="uuid", found=digits)
-    return user_type
-
-
 def _write(out: bytearray, box: Box, parent: str | None) -> None:
     start = len(out)
     code = box.type.encode("latin-1", "replace")
@@ -464,7 +455,11 @@ def _write(out: bytearray, box: Box, parent: str | None) -> None:
         out += bytes(8)
     layout = box.layout
     if box.type == "uuid":
-        user_type = _user_type(box.fields.get("user_type"))
+        user_type, digits = b"", box.fields.get("user_type")
+        with suppress(ValueError):
+            user_type = bytes.fromhex(str(digits))
+        if len(user_type) != 16:
+            raise BuildError("a user type has 32 hex digits", path="uuid", found=digits)
         out += user_type
         if layout is None and "data" not in box.fields:
             layout = layout_of(user_type.hex())

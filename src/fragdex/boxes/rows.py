@@ -105,7 +105,9 @@ class Rows:
                 found=count,
             )
         stored = np.frombuffer(body, plan.stored, count)
-        if plan.splits is None and _may_stay(body, count * size):
+        # A table may look into the buffer that it was read from where nobody can change that.
+        is_kept = type(body.obj) is bytes and count * size * MOST_KEPT >= len(body.obj)
+        if plan.splits is None and is_kept:
             return stored, count * size
         table = plan.widen(stored)
         table.setflags(write=False)
@@ -165,11 +167,6 @@ class Rows:
 
 MOST_KEPT = 16
 """How many times its own size a table may keep in memory where it is seen and not copied."""
-
-
-def _may_stay(body: memoryview, size: int) -> bool:
-    """Whether a table may look into the buffer that it was read from: nobody can change it."""
-    return type(body.obj) is bytes and size * MOST_KEPT >= len(body.obj)
 
 
 @record(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from fragdex.formats.fidx_head import (
     least_version,
     parse_head,
 )
-from fragdex.formats.records import from_plain, integer, item, refuse, to_plain
+from fragdex.formats.records import from_plain, integer, item, refuse, to_plain, truth
 from fragdex.fragments.findings import Finding
 from fragdex.fragments.pieces import ALGORITHM, MOST_BYTES, PieceDigests, PieceTable
 from fragdex.fragments.table import FAR, NULL, FragmentTable, SampleTable, SyncTable, Table
@@ -101,7 +101,9 @@ def check_tables(
         "the samples are as many as the fragments say": sample_rows is None
         or (numbered and total == sample_rows),
         "fewer than 2^62 samples": total < FAR,
-        "the first sync sample is one of its fragment": _first_within(fragments),
+        "the first sync sample is one of its fragment": not (
+            (counts != NULL) & (fragments.first_sync >= np.maximum(counts, 0))
+        ).any(),
         "sync samples are in rows of the fragment table": not (
             (sync.fragment < 0) | (sync.fragment >= len(fragments))
         ).any(),
@@ -185,13 +187,6 @@ def _counted(starts: Int64, counts: Int64) -> bool:
     return not len(starts) or (
         int(starts[0]) == 0 and bool((starts[1:] - starts[:-1] == counts[:-1]).all())
     )
-
-
-def _first_within(fragments: FragmentTable) -> bool:
-    known = fragments.sample_count != NULL
-    return not (
-        known & (fragments.first_sync >= fragments.sample_count) & (fragments.first_sync >= 0)
-    ).any()
 
 
 def _reach(first: Int64, step: Int64, count: Int64, end: int) -> bool:
@@ -474,9 +469,7 @@ def _read(
     view = memoryview(data).cast("B").toreadonly()
     plain, text_end, start = parse_head(view)
     columns = ColumnReader(view[start:], verifying=verifying)
-    complete = item(plain, "complete")
-    if not isinstance(complete, bool):
-        raise refuse("/complete", "true or false", complete)
+    complete = truth(item(plain, "complete"), "/complete")
     source = from_plain(FileInfo, item(plain, "source"), "/source")
     index = Index(
         source if named is None else replace(source, name=named(source.name)),
@@ -564,9 +557,7 @@ def _read_track(
         info = from_plain(TrackInfo, info, f"{pointer}/info")
     else:
         info = movie.tracks[integer(info, f"{pointer}/info", 0, len(movie.tracks) - 1)]
-    exact = item(plain, "exact", pointer)
-    if not isinstance(exact, bool):
-        raise refuse(f"{pointer}/exact", "true or false", exact)
+    exact = truth(item(plain, "exact", pointer), f"{pointer}/exact")
     return Track.deferred(
         info,
         SavedTables(item(plain, "tables", pointer), info.id, columns, f"{pointer}/tables"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pickle import PickleBuffer
 from typing import Any, NamedTuple, Self, SupportsIndex, TypeVar
 
@@ -259,20 +260,18 @@ class ColumnReader:
     def _column(self, offset: int, rows: int, form: ColumnForm) -> npt.NDArray[Any]:
         whole = self._whole.get(form.stored)
         if whole is None:
-            whole = self._whole[form.stored] = self._as(form.dtype, form.stored)
+            # All columns as if they were of one dtype: a slice costs less than an array of its own.
+            # In native order by name: memoryviews of such arrays can be indexed, others cannot.
+            read = form.dtype if sys.byteorder == "little" else form.written
+            count = len(self._space) // form.itemsize
+            whole = np.frombuffer(self._space if count else _NOTHING, read, count)
+            self._whole[form.stored] = whole
         start = offset // form.itemsize
         array = whole[start : start + rows]
         if _SWAPPED:
             array = array.astype(form.dtype)
             array.setflags(write=False)
         return array
-
-    def _as(self, dtype: np.dtype[Any], stored: str) -> npt.NDArray[Any]:
-        """All columns as if they were of one dtype: a slice costs less than an array of its own."""
-        # In native order by name: memoryviews of such arrays can be indexed, others cannot.
-        read = dtype if sys.byteorder == "little" else np.dtype(stored)
-        rows = len(self._space) // read.itemsize
-        return np.frombuffer(self._space if rows else _NOTHING, read, rows)
 
 
 def _of_bytes(data: Any) -> ColumnReader:
@@ -293,28 +292,22 @@ def _checked(entry: list[Any], stored: str, rows: int, last: int, pointer: str) 
     return offset
 
 
-def _forms(kind: type[Table]) -> dict[str, ColumnForm]:
-    if kind not in _FORMS:
-        forms = {}
-        for declared in kind.schema():
-            dtype = np.dtype(declared.dtype)
-            written = dtype.newbyteorder("<")
-            forms[declared.stored] = ColumnForm(
-                declared.stored, dtype, written, written.str, dtype.itemsize
-            )
-        _FORMS[kind] = forms
-    return _FORMS[kind]
+@cache
+def _forms(kind: Any) -> dict[str, ColumnForm]:
+    forms = {}
+    for declared in kind.schema():
+        name, dtype = declared.stored, np.dtype(declared.dtype)
+        written = dtype.newbyteorder("<")
+        forms[name] = ColumnForm(name, dtype, written, written.str, dtype.itemsize)
+    return forms
 
 
-def _layout(kind: type[Table]) -> list[tuple[str, str, int]]:
+@cache
+def _layout(kind: Any) -> list[tuple[str, str, int]]:
     """Name, stored dtype and bytes a row of the columns: `_forms` without look-ups."""
-    if kind not in _LAYOUTS:
-        _LAYOUTS[kind] = [(name, f.stored, f.itemsize) for name, f in _forms(kind).items()]
-    return _LAYOUTS[kind]
+    return [(name, form.stored, form.itemsize) for name, form in _forms(kind).items()]
 
 
-_LAYOUTS: dict[type[Table], list[tuple[str, str, int]]] = {}
-_FORMS: dict[type[Table], dict[str, ColumnForm]] = {}
 _SWAPPED = sys.byteorder == "big"
 # frombuffer refuses an empty buffer
 _NOTHING = bytes(8)

@@ -125,7 +125,12 @@ def samples_again(track: Track, start: int, stop: int) -> SampleTable:
                 opened.name, size=opened.size, etag=opened.etag, identity=opened.identity
             )
             if opened.remote and stop - start > FEW_ROWS:
-                return _all_at_once(track, opened).samples_of(start, stop)
+                whole = index_source(opened, exact=True, partial=True)
+                fresh = whole.periods[track.period].track(track.id)
+                known = track.fragments.offset
+                if not np.array_equal(fresh.fragments.offset[: len(known)], known):
+                    raise _missing(track, "the media have other fragments")
+                return fresh.samples_of(start, stop)
             rows = RowSamples(track, opened, home.init, home.defaults)
             samples = rows.rows(start, stop)
         finally:
@@ -137,18 +142,6 @@ def samples_again(track: Track, start: int, stop: int) -> SampleTable:
     if len(samples) != int(table.sample_count.sum()):
         raise _missing(track, "the media have other samples")
     return samples
-
-
-def _all_at_once(track: Track, source: Source) -> Track:
-    """The track in an index of the media that is made now."""
-    whole_index = index_source(source, exact=True, partial=True)
-    fresh = whole_index.periods[track.period].track(track.id)
-    rows = len(track.fragments)
-    if len(fresh.fragments) < rows or not np.array_equal(
-        fresh.fragments.offset[:rows], track.fragments.offset
-    ):
-        raise _missing(track, "the media have other fragments")
-    return fresh
 
 
 def _missing(track: Track, why: str) -> InexactIndex:

@@ -111,12 +111,19 @@ def _reader(kind: Any) -> Reader:
         return _dataclass_reader(kind)
     origin = get_origin(kind)
     if origin is tuple:
-        return _tuple_reader(_reader(get_args(kind)[0]))
+        read = _reader(get_args(kind)[0])
+
+        def read_all(value: Any, pointer: str) -> Any:
+            if not isinstance(value, list):
+                raise refuse(pointer, "a list", value)
+            return tuple(read(element, f"{pointer}/{i}") for i, element in enumerate(value))
+
+        return read_all
     if origin in (UnionType, Union):
         (inner,) = (k for k in get_args(kind) if k is not NoneType)
         read = _reader(inner)
         return lambda value, pointer: None if value is None else read(value, pointer)
-    plain = {int: _bounded(*_COUNT), float: _number, str: _text, bool: _truth, Digest: _digest}
+    plain = {int: _bounded(*_COUNT), float: _number, str: _text, bool: truth, Digest: _digest}
     return plain[kind]
 
 
@@ -163,15 +170,6 @@ def _plain(kind: Any) -> Any:
     return kind if kind in (int, str, bool) else None
 
 
-def _tuple_reader(read: Reader) -> Reader:
-    def read_all(value: Any, pointer: str) -> Any:
-        if not isinstance(value, list):
-            raise refuse(pointer, "a list", value)
-        return tuple(read(element, f"{pointer}/{i}") for i, element in enumerate(value))
-
-    return read_all
-
-
 def _number(value: Any, pointer: str) -> float:
     if type(value) not in (int, float) or not math.isfinite(value) or abs(value) > 2**63:
         raise refuse(pointer, "a finite number", value)
@@ -196,7 +194,8 @@ def _digest(value: Any, pointer: str) -> Digest:
         raise refuse(pointer, "32 hex digits", value) from None
 
 
-def _truth(value: Any, pointer: str) -> bool:
+def truth(value: Any, pointer: str) -> bool:
+    """A bool; DamagedIndex: it is something else."""
     if not isinstance(value, bool):
         raise refuse(pointer, "true or false", value)
     return value

@@ -147,13 +147,16 @@ def subsegments(
         raise BuildError("the fragments are not in file order", found=f"track {chosen.id}")
     in_row, access = (column[rows] for column in first_access(chosen))
     cuts = _cuts(table, in_row, min_ticks, at_sync)
-    cuts = cuts[np.append(True, _uncrossed(period, table)[cuts[1:]])]
+    start, stop, moof = _all_moofs(period)
+    cuts = cuts[np.append(True, _uncrossed(start, stop, table)[cuts[1:]])]
     shift = whole_ticks(chosen.shift)
-    begin, end = _extent(period)
+    begin, end = int(start[0]), int(stop.max())
     if own:
         begin = int(table.offset[0])
     elif playable:
-        begin = _without_index(period, begin)
+        # from the first moof on, where none of the others has boxes of its own before it
+        leads, first = moof - start, moof == moof.min()
+        begin = begin if (moof == NULL).any() or leads[~first].any() else int(moof.min())
     offset = np.append(begin, table.offset[cuts][1:])
     least = np.minimum.accumulate(table.cts_min[::-1])[::-1]
     time = least[cuts] + shift
@@ -170,12 +173,18 @@ def subsegments(
     )
 
 
-def _uncrossed(period: Period, table: FragmentTable) -> npt.NDArray[np.bool_]:
-    """Before which rows a stretch may end: no fragment has boxes or samples on both sides."""
+def _all_moofs(period: Period) -> tuple[Int64, Int64, Int64]:
+    """Where the fragments of all tracks start and stop, and their moofs; rising by start."""
     parts = [t.fragments.rows(_moofs(t)) for t in period.tracks]
     start = np.concatenate([part.offset for part in parts])
+    stop = np.concatenate([part.offset + part.size for part in parts])
+    moof = np.concatenate([part.moof_offset for part in parts])
     order = np.argsort(start, kind="stable")
-    start, stop = start[order], np.concatenate([p.offset + p.size for p in parts])[order]
+    return start[order], stop[order], moof[order]
+
+
+def _uncrossed(start: Int64, stop: Int64, table: FragmentTable) -> npt.NDArray[np.bool_]:
+    """Before which rows a stretch may end: no fragment has boxes or samples on both sides."""
     reached = np.append(-1, np.maximum.accumulate(stop))
     whole = reached[np.searchsorted(start, table.offset, side="left")] <= table.offset
     mine = np.maximum.accumulate(table.offset + table.size)
@@ -185,12 +194,7 @@ def _uncrossed(period: Period, table: FragmentTable) -> npt.NDArray[np.bool_]:
 
 def have_own_bytes(period: Period) -> bool:
     """Whether no two moofs share bytes: each can be copied by itself."""
-    parts = [t.fragments.rows(_moofs(t)) for t in period.tracks]
-    start = np.concatenate([part.offset for part in parts])
-    stop = np.concatenate([part.offset + part.size for part in parts])
-    moof = np.concatenate([part.moof_offset for part in parts])
-    order = np.argsort(start, kind="stable")
-    start, stop, moof = start[order], stop[order], moof[order]
+    start, stop, moof = _all_moofs(period)
     shared = start[1:] < np.maximum.accumulate(stop)[:-1]
     return not (shared & (moof[1:] != moof[:-1])).any()
 
@@ -212,23 +216,6 @@ def timed(track: Track) -> None:
             f"the times of track {track.id} are not known for every fragment",
             advice="build the index with exact=True (--exact)",
         )
-
-
-def _extent(period: Period) -> tuple[int, int]:
-    """From the first fragment of all tracks to the end of the last one."""
-    parts = [t.fragments.rows(_moofs(t)) for t in period.tracks]
-    offsets = np.concatenate([part.offset for part in parts])
-    stops = np.concatenate([part.offset + part.size for part in parts])
-    return int(offsets.min()), int(stops.max())
-
-
-def _without_index(period: Period, begin: int) -> int:
-    """The first moof, where none of the others has boxes of its own before it."""
-    tables = [t.fragments.rows(_moofs(t)) for t in period.tracks]
-    moofs = np.concatenate([table.moof_offset for table in tables])
-    leads = moofs - np.concatenate([table.offset for table in tables])
-    first = moofs == moofs.min()
-    return begin if (moofs == NULL).any() or leads[~first].any() else int(moofs.min())
 
 
 def _cuts(table: FragmentTable, in_row: Int64, min_ticks: int, at_sync: bool) -> Int64:

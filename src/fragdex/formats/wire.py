@@ -215,33 +215,24 @@ def _track(
     }
     start_ms = Fraction(first * 1000, info.timescale)
     if abs(start_ms) > NOTICEABLE_MS:
-        document["startTimeOffsetMs"] = _milliseconds(start_ms)
+        # Whole ones as an integer, others to the microsecond.
+        is_whole = start_ms.denominator == 1
+        document["startTimeOffsetMs"] = int(start_ms) if is_whole else round(float(start_ms), 3)
     document["initSegment"] = {"offset": init.start, "size": init.size}
+    document["initSegment"] |= kept.get("initSegment", {})
     columns = (listed.cts, listed.dts, listed.duration, listed.offset, listed.size)
     names = ("cts", "dts", "duration", "offset", "size")
     document["segments"] = [
         dict(zip(names, values, strict=True))
         for values in zip(*(column.tolist() for column in columns), strict=True)
     ]
-    return _with_unknown(document, kept, listed.row.tolist())
-
-
-def _milliseconds(time: Fraction) -> float:
-    """Whole ones as an integer, others to the microsecond."""
-    return time.numerator if time.denominator == 1 else round(float(time), 3)
-
-
-def _with_unknown(
-    plain: dict[str, Any], kept: Mapping[str, Any], rows: list[int]
-) -> dict[str, Any]:
-    """Put back what reading met and did not know; what the index knows better stays."""
-    numbers = {row: number for number, row in enumerate(rows)}
+    # What reading met and did not know is put back; what the index knows better stays.
+    numbers = {row: number for number, row in enumerate(listed.row.tolist())}
     for row, more in kept.get("segments", {}).items():
         if row in numbers:
-            plain["segments"][numbers[row]] |= more
-    plain["initSegment"] |= kept.get("initSegment", {})
+            document["segments"][numbers[row]] |= more
     for key, value in kept.items():
         # Segments do not tell how many samples they hold; an index read from them cannot know.
-        if plain.get(key) is None or key == "sample_count":
-            plain[key] = value
-    return plain
+        if document.get(key) is None or key == "sample_count":
+            document[key] = value
+    return document

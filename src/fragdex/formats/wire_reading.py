@@ -290,10 +290,10 @@ class _Reading:
     def index(self) -> WireIndex:
         tracks: list[tuple[ByteRange, Track]] = []
         for key in self.stream.names():
-            track_id = _track_id(key)
-            if track_id is None:
+            if not _NUMBER.fullmatch(key):
                 self.unknown[key] = self._keep(key)
                 continue
+            track_id = int(key)  # -1 is a track made for scrubbing
             if not -1 <= track_id <= WORD:
                 self.stream.fail(f"a track id from -1 to {WORD}", key)
             if len(tracks) == MAX_TRACKS:
@@ -309,7 +309,14 @@ class _Reading:
             FileInfo(size=self.size if isinstance(self.size, int) else None),
             How("index", False, "read from JSON, which has segments but no samples"),
             _periods(tracks),
-            resume_offset=max((_end(track.fragments) for _, track in tracks), default=0),
+            resume_offset=max(
+                (
+                    int(rows.offset[-1] + rows.size[-1])
+                    for rows in (track.fragments for _, track in tracks)
+                    if len(rows)
+                ),
+                default=0,
+            ),
         )
         index.kept, index.unknown = self.kept, self.unknown
         return index
@@ -333,8 +340,10 @@ class _Reading:
                 if fields[name] not in tuple(HANDLERS):
                     stream.fail("video or audio", fields[name])
             elif name == "codec":
-                fields[name] = stream.value()
-                if fields[name] is not None and not _is_text(fields[name]):
+                codec = fields[name] = stream.value()
+                # lone surrogates can be written nowhere
+                is_text = isinstance(codec, str) and not _SURROGATES.search(codec)
+                if codec is not None and not is_text:
                     stream.fail("a string of Unicode", fields[name])
             elif name in NUMBERS:
                 value = stream.value()
@@ -425,18 +434,6 @@ class _Reading:
             )
 
 
-def _is_text(value: Any) -> bool:
-    """Whether a value is a string that can be written anywhere: without lone surrogates."""
-    return isinstance(value, str) and (value.isascii() or not _SURROGATES.search(value))
-
-
-def _track_id(key: str) -> int | None:
-    """The number that a key names, or None; -1 is a track made for scrubbing."""
-    if _NUMBER.fullmatch(key):
-        return int(key)
-    return None
-
-
 def _track_index(
     track_id: int, fields: Mapping[str, Any], columns: Mapping[str, array[int]]
 ) -> Track:
@@ -464,10 +461,6 @@ def _track_index(
     none, one = np.zeros(rows, np.int64), np.ones(rows, np.int64)
     sync = SyncTable(values["cts"], values["dts"], none, one, unknown, none, np.arange(rows))
     return Track(info, fragments, sync, exact=False)
-
-
-def _end(fragments: FragmentTable) -> int:
-    return int(fragments.offset[-1] + fragments.size[-1]) if len(fragments) else 0
 
 
 def _periods(tracks: list[tuple[ByteRange, Track]]) -> Iterator[Period]:

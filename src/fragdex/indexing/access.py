@@ -105,25 +105,17 @@ class _Unit(NamedTuple):
     size: int
 
 
-def access_of_units(family: str, sample: SampleBytes, length_size: int) -> Access:
-    """What the first slice of a sample says.
-
-    Args:
-        family: a key of `FAMILIES`.
-
-    Raises:
-        CannotTell: the bytes that say it are encrypted.
-    """
-    return FAMILIES[family](sample, length_size)
-
-
 def _units(sample: SampleBytes, length_size: int) -> Iterator[_Unit]:
     """The NAL units from the first one on; ends at damage."""
-    if not length_size:
-        yield from _after_start_codes(sample)
-        return
     at = 0
     for _ in range(MOST_UNITS):
+        if not length_size:
+            place = find_start_code(sample, at, MOST_BEFORE)
+            if place is None or place + 3 >= sample.size:
+                return
+            at = place + 3
+            yield _Unit(at, sample.size - at)
+            continue
         length = sample.take(at, length_size)
         if len(length) < length_size:
             return
@@ -135,16 +127,6 @@ def _units(sample: SampleBytes, length_size: int) -> Iterator[_Unit]:
         if size:
             yield _Unit(at, size)
         at += size
-
-
-def _after_start_codes(sample: SampleBytes) -> Iterator[_Unit]:
-    at = 0
-    for _ in range(MOST_UNITS):
-        place = find_start_code(sample, at, MOST_BEFORE)
-        if place is None or place + 3 >= sample.size:
-            return
-        yield _Unit(place + 3, sample.size - place - 3)
-        at = place + 3
 
 
 def find_start_code(sample: SampleBytes, at: int, most: int) -> int | None:
@@ -210,33 +192,38 @@ def sei_messages(sei: bytes) -> Iterator[tuple[int, bytes]]:
         at += numbers[1]
 
 
-def _hevc(sample: SampleBytes, length_size: int) -> Access:
-    # ISO/IEC 23008-2, 7.4.2.2: BLA 16 to 18, IDR 19 and 20, CRA 21, reserved IRAP 22 and 23.
-    # Leading pictures of a BLA_W_LP or a CRA may not be decodable when one starts there.
+def _first_slice(sample: SampleBytes, length_size: int, fields: tuple[int, int, int]) -> int:
+    """nal_unit_type of the first slice of the base layer, -1: none.
+
+    `fields`: from which bits of a header type and layer begin, and the first type of no slice.
+    """
+    kind_at, layer_at, others = fields
     for unit in _units(sample, length_size):
         head = sample.take(unit.start, 2)
         if len(head) < 2:
             break
-        kind, layer = head[0] >> 1 & 0x3F, (head[0] & 1) << 5 | head[1] >> 3
-        if kind < 32 and not layer:
-            if kind in (17, 18, 19, 20):
-                return Access.CLOSED
-            return Access.OPEN if 16 <= kind <= 23 else Access.NONE
-    return Access.NONE
+        word = int.from_bytes(head, "big")
+        kind = word >> kind_at & (0x3F if kind_at == 9 else 0x1F)
+        if kind < others and not word >> layer_at & 0x3F:
+            return kind
+    return -1
+
+
+def _hevc(sample: SampleBytes, length_size: int) -> Access:
+    # ISO/IEC 23008-2, 7.4.2.2: BLA 16 to 18, IDR 19 and 20, CRA 21, reserved IRAP 22 and 23.
+    # Leading pictures of a BLA_W_LP or a CRA may not be decodable when one starts there.
+    kind = _first_slice(sample, length_size, (9, 3, 32))
+    if kind in (17, 18, 19, 20):
+        return Access.CLOSED
+    return Access.OPEN if 16 <= kind <= 23 else Access.NONE
 
 
 def _vvc(sample: SampleBytes, length_size: int) -> Access:
     # ISO/IEC 23090-3, 7.4.2.2: IDR 7 and 8, CRA 9, gradual refresh 10, reserved IRAP 11.
-    for unit in _units(sample, length_size):
-        head = sample.take(unit.start, 2)
-        if len(head) < 2:
-            break
-        kind, layer = head[1] >> 3, head[0] & 0x3F
-        if kind < 12 and not layer:
-            if kind in (7, 8):
-                return Access.CLOSED
-            return Access.OPEN if kind in (9, 11) else Access.NONE
-    return Access.NONE
+    kind = _first_slice(sample, length_size, (3, 8, 12))
+    if kind in (7, 8):
+        return Access.CLOSED
+    return Access.OPEN if kind in (9, 11) else Access.NONE
 
 
 FAMILIES = {"avc": _avc, "hevc": _hevc, "vvc": _vvc}
@@ -297,7 +284,7 @@ def access_of(
     MPEG-1, MPEG-2 and H.263: an intra picture.
     """
     if format in _NAL:
-        return access_of_units(_NAL[format], sample, 4 if length_size is None else length_size)
+        return FAMILIES[_NAL[format]](sample, 4 if length_size is None else length_size)
     reader = _reader(format, codec)
     if reader is None:
         raise CannotTell(f"{codec or format!r} is not known here")

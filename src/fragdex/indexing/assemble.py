@@ -171,7 +171,16 @@ def assemble(
         )
     if strict and scan.damaged_tracks:
         raise scan.damaged_tracks[0]
-    _note_damage(scan, findings, strict)
+    damaged = sorted(scan.damaged)
+    if damaged:
+        # Fragments that break the rules are a gap; where nothing else is there, an error.
+        offsets, _ = scan.moofs()
+        offset = int(offsets[damaged[0]])
+        why = _why(scan, damaged[0], offset)
+        if strict or (len(damaged) == len(offsets) and not scan.movies):
+            raise why
+        message = f"{why.message}; the fragment is left out"
+        findings.add("damaged-fragment", message, offset=offset, path="moof", count=len(damaged))
     end = _end(scan, size if noise is None else noise, partial, noise is not None)
     stbls = sum(len(section.stbls) for section in scan.sections)
     store = MoofStore(*scan.moofs(), scan.moof_bytes())
@@ -302,23 +311,6 @@ def _tail(scan: Scan) -> Rows:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.zeros(0, ROW)
-
-
-def _note_damage(scan: Scan, findings: Findings, strict: bool) -> None:
-    """Fragments that break the rules are a gap; where nothing else is there, an error."""
-    damaged = sorted(scan.damaged)
-    if not damaged:
-        return
-    offsets, _ = scan.moofs()
-    if strict or (len(damaged) == len(offsets) and not scan.movies):
-        raise _why(scan, damaged[0], int(offsets[damaged[0]]))
-    findings.add(
-        "damaged-fragment",
-        f"{_why(scan, damaged[0], int(offsets[damaged[0]])).message}; the fragment is left out",
-        offset=int(offsets[damaged[0]]),
-        path="moof",
-        count=len(damaged),
-    )
 
 
 def _why(scan: Scan, moof: int, offset: int) -> FormatError:

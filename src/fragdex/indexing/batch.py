@@ -336,7 +336,12 @@ def decode(
                 column_values[to] = group.fields[declared]
         if "sample_description_index" in group.fields:
             descriptions[to] = group.fields["sample_description_index"]
-            entries |= _named_entries(track[to], group.fields["sample_description_index"])
+            named = track[to].astype(np.uint64) << np.uint64(32)
+            keys = np.sort(named | descriptions[to].astype(np.uint64))
+            is_new = np.ones(len(keys), np.bool_)  # most boxes of a track name the same
+            is_new[1:] = keys[1:] != keys[:-1]
+            keys = keys[is_new][:MOST_ENTRIES]
+            entries |= {(key >> 32, key & 0xFFFFFFFF) for key in keys.tolist()}
     lacks = apply_defaults(values, track, defaults)
 
     time, time_kind = _times(buffer, owners, n, damaged, traf_moof)
@@ -380,13 +385,6 @@ def decode(
         batch.details = decoder.details(~damaged[traf_moof[owner]])
         batch.descriptions = descriptions
     return _without(batch, traf_moof) if damaged.any() else batch
-
-
-def _named_entries(track: Int64, index: Int64) -> set[tuple[int, int]]:
-    """Which sample entries boxes name, by track; most name the same."""
-    keys = np.sort(track.astype(np.uint64) << np.uint64(32) | index.astype(np.uint64))
-    keys = keys[np.append(True, keys[1:] != keys[:-1])][:MOST_ENTRIES] if len(keys) else keys
-    return {(key >> 32, key & 0xFFFFFFFF) for key in keys.tolist()}
 
 
 def _moof_of(moofs: Int64, trafs: Int64) -> Int64:

@@ -15,7 +15,7 @@ import numpy as np
 from fragdex.boxes import BoxLayout, layout_of
 from fragdex.fragments.table import FragmentFlags, FragmentTable, Int64
 from fragdex.indexing import native
-from fragdex.indexing.headers import Mask, Rows, code
+from fragdex.indexing.headers import Rows, code
 
 UUID = code("uuid")
 _ALWAYS = frozenset(map(code, ("ftyp", "moov", "moof", "mdat", "mfra")))
@@ -33,19 +33,16 @@ def is_structure(layout: BoxLayout | None) -> bool:
 
 
 @lru_cache(_KINDS)
-def _structure(kind: int) -> bool:
-    return is_structure(layout_of(kind.to_bytes(4, "big").decode("latin-1")))
-
-
-@lru_cache(_KINDS)
-def _user_structure(user_type: bytes) -> bool:
-    return is_structure(layout_of(user_type.hex()))
+def _structure(kind: int | bytes) -> bool:
+    """Whether boxes of a type, or of a user type, are structure."""
+    name = kind.hex() if isinstance(kind, bytes) else kind.to_bytes(4, "big").decode("latin-1")
+    return is_structure(layout_of(name))
 
 
 def says_more(kinds: Iterable[int], user_types: Iterable[bytes]) -> bool:
     """Whether there is content among the boxes inside a fragment."""
-    return not all(kind == UUID or _structure(kind) for kind in kinds) or not all(
-        map(_user_structure, user_types)
+    return not all(map(_structure, user_types)) or not all(
+        kind == UUID or _structure(kind) for kind in kinds
     )
 
 
@@ -88,16 +85,11 @@ def marked(table: FragmentTable, odd: Int64, more: bool) -> FragmentTable:
     if more:
         flags[~virtual] |= np.uint32(FragmentFlags.BESIDE)
     if len(odd):
-        flags[_next_to(table.moof_offset, virtual, odd)] |= np.uint32(FragmentFlags.BETWEEN)
+        # the row of the first moof after each box; where there is none, the last row
+        real = np.flatnonzero(~virtual)
+        order = real[np.argsort(table.moof_offset[real], kind="stable")]
+        order = order if len(order) else np.array([len(table) - 1])
+        after = np.searchsorted(table.moof_offset[order], odd)
+        next_to = order[np.minimum(after, len(order) - 1)]
+        flags[next_to] |= np.uint32(FragmentFlags.BETWEEN)
     return FragmentTable.of(table.columns() | {"flags": flags})
-
-
-def _next_to(moofs: Int64, virtual: Mask, odd: Int64) -> Int64:
-    """Rows of the first moof after each box; where there is none, the last row."""
-    real = np.flatnonzero(~virtual)
-    if not len(real):
-        return np.array([len(moofs) - 1])
-    order = real[np.argsort(moofs[real], kind="stable")]
-    after = np.searchsorted(moofs[order], odd)
-    rows: Int64 = np.unique(order[np.minimum(after, len(order) - 1)])
-    return rows

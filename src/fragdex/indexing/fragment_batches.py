@@ -114,10 +114,10 @@ class Section:
 
         Other boxes may stand between: only a moof shows that no more media data comes.
         """
-        if _first_of_them(top) != MOOF:
+        if _first_of_them(top["type"]) != MOOF:
             return False
-        passed = next(pair for pair in map(_last_of_them, reversed(self._tops)) if pair)
-        return passed == MDAT
+        passed = (_first_of_them(one["type"][::-1]) for one in reversed(self._tops))
+        return next(filter(None, passed)) == MDAT
 
     def _settle(self, findings: Findings) -> None:
         layout = lay_out(self._tops)
@@ -374,23 +374,13 @@ def last_place(top: Rows, kind: int) -> int | None:
     return int(places[-1]) if len(places) else None
 
 
-def _first_of_them(top: Rows) -> int:
-    """Type of the first moof or mdat among boxes, or 0."""
-    types = top["type"]
-    near = (kind for kind in types[:NEAR].tolist() if kind in (MOOF, MDAT))
-    return next(near, 0) or _any_of_them(types, 0)
-
-
-def _last_of_them(top: Rows) -> int:
-    """Type of the last moof or mdat among boxes, or 0."""
-    types = top["type"]
-    near = (kind for kind in types[-NEAR:].tolist()[::-1] if kind in (MOOF, MDAT))
-    return next(near, 0) or _any_of_them(types, -1)
-
-
-def _any_of_them(types: npt.NDArray[np.uint32], which: int) -> int:
-    places = np.flatnonzero((types == MOOF) | (types == MDAT))
-    return int(types[places[which]]) if len(places) else 0
+def _first_of_them(types: npt.NDArray[np.uint32]) -> int:
+    """The first moof or mdat among types of boxes, or 0."""
+    first = next((kind for kind in types[:NEAR].tolist() if kind in (MOOF, MDAT)), 0)
+    if not first:
+        places = np.flatnonzero((types == MOOF) | (types == MDAT))
+        first = int(types[places[0]]) if len(places) else 0
+    return first
 
 
 def read_batch(

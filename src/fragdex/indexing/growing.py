@@ -79,7 +79,11 @@ class Indexer:
             movie = self._init[1]
             defaults = {t.id: t.defaults for t in movie.tracks if t.defaults is not None}
         self._scan = Scan(defaults=defaults)
-        self._md5 = _new_md5() if md5 else None
+        self._md5: Md5 | None = None
+        if md5:
+            from fragdex.digest import Md5
+
+            self._md5 = Md5()
         self._strict = strict
         self._size = 0
         self._fed = 0
@@ -156,12 +160,6 @@ class Indexer:
         md5 = self._md5.digest() if self._md5 is not None else None
         info = FileInfo("", end, md5)
         return finished(self._scan, None, size=end, info=info, init=self._init, strict=self._strict)
-
-
-def _new_md5() -> Md5:
-    from fragdex.digest import Md5
-
-    return Md5()
 
 
 READ_AHEAD = 1 << 14
@@ -262,10 +260,11 @@ def continued(index: Index, source: Source) -> Index | None:
     It costs what the index has, and what has come.
     """
     period = index.periods[-1]
-    last = _last_fragment(period)
-    if last is None or not _regular(index, last[1]):
+    tables = [track.fragments for track in period.tracks if len(track.fragments)]
+    lasts = [(int(t.moof_offset[-1]), int(t.offset[-1])) for t in tables]
+    moof, start = max((last for last in lasts if last[0] != NULL), default=(NULL, 0))
+    if moof == NULL or not _regular(index, start):
         return None
-    moof, start = last
     states = {track.id: _state(track.fragments, moof) for track in period.tracks}
     counts = {track: (state.rows, state.samples) for track, state in states.items()}
     defaults = {t.id: t.info.defaults for t in period.tracks if t.info.defaults is not None}
@@ -362,13 +361,6 @@ def _given(period: Period) -> Moov | None:
     return Captured(0, MOOV, b""), period.movie
 
 
-def _last_fragment(period: Period) -> tuple[int, int] | None:
-    """Where the last known moof and its fragment begin; None where there is none."""
-    tables = [track.fragments for track in period.tracks if len(track.fragments)]
-    ends = [(int(t.moof_offset[-1]), int(t.offset[-1])) for t in tables]
-    return max((end for end in ends if end[0] != NULL), default=None)
-
-
 def _regular(index: Index, start: int) -> bool:
     """Whether nothing that comes can change what is known of the fragments before `start`."""
     period = index.periods[-1]
@@ -377,7 +369,12 @@ def _regular(index: Index, start: int) -> bool:
         and all(map(_about_moov, index.findings))
         # A moov after its fragments governs them as well.
         and all(part.stop <= start for part in period.init)
-        and not any(track.groups or _reaches_back(track.fragments) for track in period.tracks)
+        and not any(track.groups for track in period.tracks)
+        # Whose media data before a moof are, the next moof decides.
+        and not any(
+            ((rows.data_start != NULL) & (rows.data_start < rows.moof_offset)).any()
+            for rows in (track.fragments for track in period.tracks)
+        )
     )
 
 
@@ -386,11 +383,6 @@ def _about_moov(finding: Finding) -> bool:
     if finding.code == "truncated":
         return True
     return (finding.path or "").startswith("moov/") and finding.code not in AGEING
-
-
-def _reaches_back(rows: FragmentTable) -> bool:
-    """Whether media data stands before its moof: whose it is, the next moof decides."""
-    return bool(((rows.data_start != NULL) & (rows.data_start < rows.moof_offset)).any())
 
 
 def _state(rows: FragmentTable, moof: int) -> TrackState:

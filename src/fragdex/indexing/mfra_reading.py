@@ -132,10 +132,14 @@ def _is_sync(
 ) -> bool:
     """Whether the sample of an entry is there and a sync sample (8.8.3.1, 8.8.7, 8.8.8)."""
     # One muxer writes traf_number 1 in every tfra: the track_ID tells which traf is meant.
-    traf = next((t for t in moof.find_all("traf") if _track_of(t) == track), None)
-    tfhd, truns = (traf.find("tfhd"), traf.find_all("trun")) if traf else (None, ())
+    for traf in moof.find_all("traf"):
+        tfhd, truns = traf.find("tfhd"), traf.find_all("trun")
+        if tfhd is not None and tfhd["track_ID"] == track:
+            break
+    else:
+        return False
     run, sample = int(entries.trun_number[row]) - 1, int(entries.sample_number[row]) - 1
-    if tfhd is None or not 0 <= run < len(truns):
+    if not 0 <= run < len(truns):
         return False
     trun = truns[run]
     if not 0 <= sample < trun["sample_count"]:
@@ -146,11 +150,6 @@ def _is_sync(
     elif trun["flags"] & SAMPLE_FLAGS:
         flags = int(trun["samples"]["sample_flags"][sample])
     return not flags & NON_SYNC
-
-
-def _track_of(traf: Box) -> int | None:
-    tfhd = traf.find("tfhd")
-    return None if tfhd is None else tfhd["track_ID"]
 
 
 def read(mfra: Box) -> RandomAccess:

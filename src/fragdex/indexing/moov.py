@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
 
 from fragdex.box_header import read_header
 from fragdex.boxes import Box, parse_box
@@ -92,8 +93,8 @@ def plain_init(data: bytes) -> bytes:
         if header.type == b"moov":
             plain = plain_moov(piece) if b"cmov" in piece else piece
             with suppress(MalformedBox):  # whoever parses it says so
-                readable = _mended(plain, 0)
-                plain = _single(readable.data, readable.moov)
+                readable, moov, _ = _mended(plain, 0)
+                plain = _single(readable, moov)
             is_changed |= plain is not piece
             piece = plain
         pieces.append(piece)
@@ -202,9 +203,24 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
         LimitExceeded: it passes a named limit.
     """
     _, moov, faults = _mended(data, offset)
-    _note_repeated(moov, findings)
+    for box, path, track in _repeated(moov, "moov"):
+        findings.add(
+            "repeated-box",
+            f"{box.type} comes again where it may stand once (6.2.3); the first counts",
+            offset=box.offset,
+            path=path,
+            track=track,
+        )
     if not faults:
-        _note_nameless(moov, findings)
+        for box in moov.find_all("trak"):
+            header = box.find("tkhd")  # or it is of a version that nobody defined
+            if header is None or header.get("track_ID") is None:
+                findings.add(
+                    "damaged-track",
+                    "no tkhd gives the track_ID, so nothing can refer to the track; it is left out",
+                    offset=box.offset,
+                    path="moov/trak",
+                )
         return Moov(moov, (), frozenset())
     headers = {box.offset - offset: box.find("tkhd") for box in moov.find_all("trak")}
     lost = set()
@@ -223,21 +239,18 @@ def read_moov(data: bytes, offset: int, findings: Findings) -> Moov:
     return Moov(moov, tuple(one for one, _, _ in faults), frozenset(lost))
 
 
-class _Mended(NamedTuple):
-    """A moov whose damaged boxes are free space; each with its trak's place and its type."""
-
-    data: bytes
-    moov: Box
-    faults: tuple[tuple[MalformedBox, int, str], ...]
+_Fault = tuple[MalformedBox, int, str]
+"""A damaged box: what is wrong, the place of its trak, and its type."""
 
 
-def _mended(data: bytes, offset: int) -> _Mended:
+def _mended(data: bytes, offset: int) -> tuple[bytes, Box, list[_Fault]]:
+    """A moov whose damaged boxes are free space: its bytes, itself, and those boxes."""
     try:
-        return _Mended(data, parse_box(data, offset=offset, leave=LEFT, alike=ALIKE), ())
+        return data, parse_box(data, offset=offset, leave=LEFT, alike=ALIKE), []
     except MalformedBox as error:
         reason = first = error
     mended = bytearray(data)
-    faults: list[tuple[MalformedBox, int, str]] = []
+    faults: list[_Fault] = []
     while True:
         around = _around(mended, -1 if reason.offset is None else reason.offset - offset)
         if len(around) < 2 or len(faults) == MAX_DAMAGED:
@@ -250,7 +263,7 @@ def _mended(data: bytes, offset: int) -> _Mended:
         except MalformedBox as error:
             reason = error
         else:
-            return _Mended(bytes(mended), moov, tuple(faults))
+            return bytes(mended), moov, faults
 
 
 def _repeated(
@@ -295,30 +308,6 @@ def _single(data: bytes, moov: Box) -> bytes:
     for box in again:
         freed[box.offset + 4 : box.offset + 8] = b"free"
     return bytes(freed)
-
-
-def _note_repeated(moov: Box, findings: Findings) -> None:
-    for box, path, track in _repeated(moov, "moov"):
-        findings.add(
-            "repeated-box",
-            f"{box.type} comes again where it may stand once (6.2.3); the first counts",
-            offset=box.offset,
-            path=path,
-            track=track,
-        )
-
-
-def _note_nameless(moov: Box, findings: Findings) -> None:
-    """Note tracks whose tkhd is not there, or of a version that nobody defined."""
-    for trak in moov.find_all("trak"):
-        header = trak.find("tkhd")
-        if header is None or header.get("track_ID") is None:
-            findings.add(
-                "damaged-track",
-                "no tkhd gives the track_ID, so nothing can refer to the track; it is left out",
-                offset=trak.offset,
-                path="moov/trak",
-            )
 
 
 def _around(data: bytearray, place: int) -> list[int]:
@@ -369,74 +358,65 @@ def audit_tracks(
         track = tkhd.get("track_ID") if tkhd is not None else None
         if tkhd is None or track is None:
             continue
+        note = partial(_note, findings, track)
         if track in known:
-            findings.add(
+            note(
                 "same-track-id",
                 "two tracks have this track_ID, which must be unique (8.3.2); only the first is "
                 "indexed",
-                offset=tkhd.offset,
-                path="moov/trak/tkhd",
-                track=track,
+                tkhd,
+                "tkhd",
             )
             continue
         known.add(track)
         if not track:
-            findings.add(
-                "track-id-zero",
-                "the track_ID is 0, which stands for no track (8.3.2)",
-                offset=tkhd.offset,
-                path="moov/trak/tkhd",
-                track=track,
-            )
-        if track not in lost and _audit(trak, track, findings):
+            reason = "the track_ID is 0, which stands for no track (8.3.2)"
+            note("track-id-zero", reason, tkhd, "tkhd")
+        if track not in lost and _audit(trak, note):
             elsewhere.add(track)
-        _note_open_texts(trak, track, findings)
-        for entry in trak.find_all("mdia/minf/stbl/stsd/*"):
-            _note_colours(entry, track, findings)
+        for path in ("mdia/elng", "mdia/minf/dinf/dref/*"):
+            for box in trak.find_all(path):
+                if OpenText in map(type, box.fields.values()):
+                    reason = "a text has no zero byte at its end; it is read to the end of its box"
+                    note("open-text", reason, box, path.replace("*", box.type))
+        for entry in trak.find_all(f"{STSD}/*"):
+            _note_colours(entry, note)
     _audit_defaults(moov, findings)
     return frozenset(elsewhere)
 
 
-def _note_colours(entry: Box, track: int, findings: Findings) -> None:
+Note: TypeAlias = Callable[[str, str, Box, str], None]
+"""Takes code and message of a finding of one track, the box, and its path in the trak."""
+STSD, DREF = "mdia/minf/stbl/stsd", "mdia/minf/dinf/dref"
+
+
+def _note(findings: Findings, track: int, code: str, message: str, box: Box, path: str) -> None:
+    findings.add(code, message, offset=box.offset, path=f"moov/trak/{path}", track=track)
+
+
+def _note_colours(entry: Box, note: Note) -> None:
     if not any(box.type in ("colr", "vpcC") for box in entry.children):
         return  # one place alone says them
     said = [
-        (place, one)
+        (place, (one.primaries, one.transfer, one.matrix))
         for place, one in colours_of(entry)
         if UNSAID not in (one.primaries, one.transfer, one.matrix)
     ]
-    for place, one in said[1:]:
-        first, kept = said[0]
-        ours, theirs = ((c.primaries, c.transfer, c.matrix) for c in (kept, one))
+    for place, theirs in said[1:]:
+        first, ours = said[0]
         if ours != theirs:
-            findings.add(
-                "colours-differ",
-                f"{first} says the colours {ours}, and {place} {theirs}; {first} counts (12.1.5)",
-                offset=entry.offset,
-                path="moov/trak/mdia/minf/stbl/stsd",
-                track=track,
+            reason = (
+                f"{first} says the colours {ours}, and {place} {theirs}; {first} counts (12.1.5)"
             )
+            note("colours-differ", reason, entry, STSD)
             return
-
-
-def _note_open_texts(trak: Box, track: int, findings: Findings) -> None:
-    for path in ("mdia/elng", "mdia/minf/dinf/dref/*"):
-        for box in trak.find_all(path):
-            if OpenText in map(type, box.fields.values()):
-                findings.add(
-                    "open-text",
-                    "a text has no zero byte at its end; it is read to the end of its box",
-                    offset=box.offset,
-                    path=f"moov/trak/{path.replace('*', box.type)}",
-                    track=track,
-                )
 
 
 def _audit_defaults(moov: Box, findings: Findings) -> None:
     described: dict[int, int] = {}
     extends = moov.find_all("mvex/trex")
     for trak in moov.find_all("trak") if extends else ():
-        tkhd, entries = trak.find("tkhd"), trak.find_all("mdia/minf/stbl/stsd/*")
+        tkhd, entries = trak.find("tkhd"), trak.find_all(f"{STSD}/*")
         if tkhd is not None and "track_ID" in tkhd.fields:
             described.setdefault(tkhd["track_ID"], len(entries))
     for trex in extends:
@@ -452,44 +432,24 @@ def _audit_defaults(moov: Box, findings: Findings) -> None:
             )
 
 
-def _audit(trak: Box, track: int, findings: Findings) -> bool:
+def _audit(trak: Box, note: Note) -> bool:
     """Whether all samples of the track lie in other files."""
-    stsd, dref = trak.find("mdia/minf/stbl/stsd"), trak.find("mdia/minf/dinf/dref")
-    entries = stsd.children if stsd is not None else ()
-    if not entries:
-        findings.add(
-            "no-sample-entry",
-            "stsd has no entry, so nothing says how the samples are coded",
-            offset=(stsd or trak).offset,
-            path="moov/trak/mdia/minf/stbl/stsd",
-            track=track,
-        )
+    stsd, dref = trak.find(STSD), trak.find(DREF)
+    if stsd is None or not stsd.children:
+        reason = "stsd has no entry, so nothing says how the samples are coded"
+        note("no-sample-entry", reason, stsd or trak, STSD)
         return False
-    if stsd is not None and stsd.get("entry_count") not in (None, len(entries)):
-        findings.add(
-            "stsd-count",
-            f"stsd says that it has {stsd['entry_count']} entries, and has {len(entries)}",
-            offset=stsd.offset,
-            path="moov/trak/mdia/minf/stbl/stsd",
-            track=track,
-        )
+    entries = stsd.children
+    if stsd.get("entry_count") not in (None, len(entries)):
+        reason = f"stsd says that it has {stsd['entry_count']} entries, and has {len(entries)}"
+        note("stsd-count", reason, stsd, STSD)
     if dref is None or not dref.children:
         return False
-    return _audit_references(dref, trak, entries, track, findings)
-
-
-def _audit_references(
-    dref: Box, trak: Box, entries: Sequence[Box], track: int, findings: Findings
-) -> bool:
-    path = "moov/trak/mdia/minf/dinf/dref"
     if dref.get("entry_count") not in (None, len(dref.children)):
-        findings.add(
-            "dref-count",
-            f"dref says that it has {dref['entry_count']} entries, and has {len(dref.children)}",
-            offset=dref.offset,
-            path=path,
-            track=track,
+        reason = (
+            f"dref says that it has {dref['entry_count']} entries, and has {len(dref.children)}"
         )
+        note("dref-count", reason, dref, DREF)
     away = frozenset[int]()
     if not all(map(_holds_samples, dref.children)):
         away = entries_elsewhere(trak)
@@ -498,13 +458,12 @@ def _audit_references(
         if number is None:
             continue
         if not 1 <= number <= len(dref.children):
-            findings.add(
+            note(
                 "no-data-reference",
                 f"a sample entry names data reference {number} of {len(dref.children)}; the "
                 "samples are taken for those of this file",
-                offset=entry.offset,
-                path="moov/trak/mdia/minf/stbl/stsd",
-                track=track,
+                entry,
+                STSD,
             )
             continue
         reference = dref.children[number - 1]
@@ -513,21 +472,15 @@ def _audit_references(
         if described in away:
             some = "" if len(away) == len(entries) else f" of sample entry {described}"
             done = "their places are of that file" if some else "they are left out"
-            findings.add(
-                "media-elsewhere",
-                f"the samples{some} are in another file, {_name(reference)}; {done}",
-                offset=reference.offset,
-                path=path,
-                track=track,
-            )
+            reason = f"the samples{some} are in another file, {_name(reference)}; {done}"
+            note("media-elsewhere", reason, reference, DREF)
         else:
-            findings.add(
+            note(
                 "media-unnamed",
                 "dref does not say that the samples are in this file, and names no other; they "
                 "are taken for those of this file",
-                offset=reference.offset,
-                path=path,
-                track=track,
+                reference,
+                DREF,
             )
     return len(away) == len(entries)
 

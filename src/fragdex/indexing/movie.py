@@ -56,8 +56,12 @@ def facts(trak: Box, described: Mapping[str, Any]) -> dict[str, Any]:
         described: what its first sample entry says, likewise.
     """
     elng = trak.find("mdia/elng")
-    fields = _of_header(trak.find("tkhd"))
-    fields["chapter_tracks"] = _references(trak, "chap")
+    fields: dict[str, Any] = {"chapter_tracks": _references(trak, "chap")}
+    tkhd = trak.find("tkhd")
+    if tkhd is not None and "matrix" in tkhd.fields:
+        fields["alternate_group"] = int(tkhd["alternate_group"]) & 0xFFFF
+        fields["enabled"] = bool(tkhd["flags"] & TRACK_ENABLED)
+        fields["rotation"], fields["mirrored"] = _rotation(tkhd["matrix"])
     if elng is not None:
         fields["extended_language"] = _text(elng.get("extended_language"))
     if trak.find("udta") is not None:
@@ -82,15 +86,6 @@ def chapters(moov: Box) -> tuple[Chapter, ...]:
         for one in chpl["chapters"]
         if one["start"] < 2**63
     )
-
-
-def _of_header(tkhd: Box | None) -> dict[str, Any]:
-    if tkhd is None or "matrix" not in tkhd.fields:
-        return {}
-    fields: dict[str, Any] = {"alternate_group": int(tkhd["alternate_group"]) & 0xFFFF}
-    fields["enabled"] = bool(tkhd["flags"] & TRACK_ENABLED)
-    fields["rotation"], fields["mirrored"] = _rotation(tkhd["matrix"])
-    return fields
 
 
 _TURNS = {(1, 0, 0, 1): 0, (0, 1, -1, 0): 90, (-1, 0, 0, -1): 180, (0, -1, 1, 0): 270}

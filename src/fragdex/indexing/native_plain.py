@@ -126,9 +126,13 @@ def walk_plain(buffer: memoryview, start: int, max_rows: int, inside: bool = Fal
     moofs = np.flatnonzero(top["type"] == _MOOF)
     if not len(moofs) or not inside:
         return Walked(top, np.zeros(0, ROW), at, status)
-    inner, damaged = _insides(buffer, top[moofs])
-    top["damaged"][moofs[damaged]] = 1
-    return Walked(top, inner, at, status)
+    rows = [np.zeros(0, ROW)]
+    for number in moofs.tolist():
+        within = inside_of(buffer, int(top["offset"][number]), int(top["size"][number]))
+        top["damaged"][number] = within is None
+        if within is not None:
+            rows.append(np.array(within.rows, ROW))
+    return Walked(top, np.concatenate(rows), at, status)
 
 
 def _pairs(buffer: memoryview, at: int, starts: list[int], room: int) -> int:
@@ -245,18 +249,6 @@ def _alike(table: npt.NDArray[np.uint8], template: bytes, mask: bytes) -> Mask:
     for word in np.flatnonzero(bits).tolist():
         same &= (rows[:, word] ^ wanted[word]) & bits[word] == 0
     return same
-
-
-def _insides(buffer: memoryview, moofs: Rows) -> tuple[Rows, Mask]:
-    """Rows of the insides of fragments, and which of them are damaged."""
-    damaged = np.zeros(len(moofs), np.bool_)
-    out = [np.zeros(0, ROW)]
-    for number, moof in enumerate(moofs):
-        inside = inside_of(buffer, int(moof["offset"]), int(moof["size"]))
-        damaged[number] = inside is None
-        if inside is not None:
-            out.append(np.array(inside.rows, ROW))
-    return np.concatenate(out), damaged
 
 
 class Inside(NamedTuple):

@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from fragdex.boxes import Box
 from fragdex.boxes.fragments import SAMPLE_FLAGS, TFHD, TRUN
@@ -429,17 +428,9 @@ def _outside_mdats(runs: SampleRuns, fragments: FragmentTable, layout: Layout) -
     if mdat >= 0 and high <= layout.mdat_stop[mdat]:
         return 0
     sizes = runs.bytes_between(np.append(runs.chunk_start, runs.count))
-    inside = _in_mdats(runs.chunk_offset, runs.chunk_offset + sizes, layout)
-    return int((~inside & (sizes > 0)).sum())
-
-
-def _in_mdats(start: Int64, stop: Int64, layout: Layout) -> npt.NDArray[np.bool_]:
-    """Whether each range lies in the payload of one mdat."""
-    if not len(layout.mdat_start):
-        return np.zeros(len(start), np.bool_)
-    mdat = np.searchsorted(layout.mdat_start, start, side="right") - 1
-    inside: npt.NDArray[np.bool_] = (mdat >= 0) & (stop <= layout.mdat_stop[mdat])
-    return inside
+    mdats = np.searchsorted(layout.mdat_start, runs.chunk_offset, side="right") - 1
+    stops = np.append(layout.mdat_stop, -1)[mdats]  # of chunks before every mdat: the -1
+    return int(((runs.chunk_offset + sizes > stops) & (sizes > 0)).sum())
 
 
 def _note_section(section: Section, findings: Findings) -> None:
@@ -453,27 +444,15 @@ def _note_section(section: Section, findings: Findings) -> None:
                 path="moof/traf/tfhd",
                 track=track,
             )
-    if section.loose:
-        findings.add(
-            "trun-rest",
-            "a trun has more bytes than its samples take; the rest is ignored",
-            path="moof/traf/trun",
-            count=section.loose,
-        )
-    if section.wide_offsets:
-        findings.add(
-            "wide-composition-offset",
-            "an unsigned composition offset of 2^31 or more was read as signed",
-            path="moof/traf/trun",
-            count=section.wide_offsets,
-        )
-    if section.backward:
-        findings.add(
-            "negative-duration",
-            NEGATIVE_DURATION,
-            path="moof/traf/trun",
-            count=section.backward,
-        )
+    wide = "an unsigned composition offset of 2^31 or more was read as signed"
+    rest = "a trun has more bytes than its samples take; the rest is ignored"
+    for code, message, count in (
+        ("trun-rest", rest, section.loose),
+        ("wide-composition-offset", wide, section.wide_offsets),
+        ("negative-duration", NEGATIVE_DURATION, section.backward),
+    ):
+        if count:
+            findings.add(code, message, path="moof/traf/trun", count=count)
     for track, name in sorted(section.unknown_defaults):
         findings.add(
             f"no-default-{name}",
@@ -485,24 +464,13 @@ def _note_section(section: Section, findings: Findings) -> None:
 
 def _note_info(info: TrackInfo, findings: Findings) -> None:
     shown = [edit for edit in info.edits if edit.media_time >= 0]
+    elst, track = "moov/trak/edts/elst", info.id
     if shown and info.edits[-1] is not shown[0]:
-        findings.add(
-            "many-edits",
-            "the edit list has more than one edit; seeks follow only the first",
-            path="moov/trak/edts/elst",
-            track=info.id,
-        )
+        message = "the edit list has more than one edit; seeks follow only the first"
+        findings.add("many-edits", message, path=elst, track=track)
     if any(edit.rate != 1 for edit in shown):
-        findings.add(
-            "edit-rate",
-            "an edit has a rate other than 1; it is played at rate 1",
-            path="moov/trak/edts/elst",
-            track=info.id,
-        )
+        message = "an edit has a rate other than 1; it is played at rate 1"
+        findings.add("edit-rate", message, path=elst, track=track)
     if not info.timescale:
-        findings.add(
-            "no-timescale",
-            "the timescale is unknown or 0, so ticks cannot be converted to seconds",
-            path="moov/trak/mdia/mdhd",
-            track=info.id,
-        )
+        message = "the timescale is unknown or 0, so ticks cannot be converted to seconds"
+        findings.add("no-timescale", message, path="moov/trak/mdia/mdhd", track=track)

@@ -343,18 +343,16 @@ def _chunk_starts(entries: npt.NDArray[np.void], chunks: int) -> tuple[Int64, in
     if not len(entries) or not chunks:
         return np.zeros(0, np.int64), 0
     starts = np.empty(chunks, np.int64)
-    described = _chunk_starts_of(entries, starts)
-    if described is None:
-        described = _chunk_starts_of(
-            entries[np.argsort(entries["first_chunk"], kind="stable")], starts
-        )
-    return starts, described or 0
-
-
-def _chunk_starts_of(entries: npt.NDArray[np.void], starts: Int64) -> int | None:
     fields: Any = entries.dtype.fields
     row = entries.itemsize, fields["first_chunk"][1], fields["samples_per_chunk"][1]
-    return native.chunk_starts(np.ascontiguousarray(entries).view(np.uint8).data, *row, starts)
+
+    def count(rows: npt.NDArray[np.void]) -> int | None:
+        return native.chunk_starts(np.ascontiguousarray(rows).view(np.uint8).data, *row, starts)
+
+    described = count(entries)
+    if described is None:
+        described = count(entries[np.argsort(entries["first_chunk"], kind="stable")])
+    return starts, described or 0
 
 
 def _steps(box: Box, column: str, count: int) -> Steps | None:
@@ -423,20 +421,6 @@ def virtual_fragments(
     return fragments, _sync(runs, fragments, expansion)
 
 
-def _edges(runs: SampleRuns) -> list[Int64]:
-    """Where durations or composition offsets change."""
-    edges = [runs.durations.stop[:-1]]
-    if runs.offsets is not None:
-        edges.append(runs.offsets.stop[:-1])
-    return edges
-
-
-def _rising(numbers: Int64) -> Int64:
-    """Each number once, rising."""
-    numbers = np.sort(numbers)
-    return numbers[begins(numbers)]
-
-
 def _table(runs: SampleRuns, starts: Int64, edges: Extents, file_end: int | None) -> FragmentTable:
     n = len(starts)
     sync = np.zeros(n, np.int64)
@@ -502,7 +486,10 @@ def _sync(runs: SampleRuns, fragments: FragmentTable, expansion: Expansion | Non
         numbers, dts, fragment = (np.zeros(1, np.int64) for _ in range(3))
         count, step = np.array([runs.count]), runs.durations.value * (runs.count > 1)
     elif runs.sync is None:
-        numbers = _rising(np.concatenate([[0], *_edges(runs)]))
+        # A row begins where durations or composition offsets change.
+        steps = [runs.durations] if runs.offsets is None else [runs.durations, runs.offsets]
+        numbers = np.sort(np.concatenate([[0], *(one.stop[:-1] for one in steps)]))
+        numbers = numbers[begins(numbers)]
         count = np.diff(np.append(numbers, runs.count))
         step = np.where(count > 1, runs.durations.at(numbers), 0)
         dts = runs.dts_at(numbers)

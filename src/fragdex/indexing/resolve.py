@@ -206,7 +206,16 @@ def track_tables(
     # Decode times: a chain over the trafs, then one over the runs of each traf.
     timed = mine.time != NULL
     advance = _added(traf, run.duration, n) + mine.gap
-    _need_room(advance, run.duration, 0 if timed[0] else state.next_dts)
+    begin = 0 if timed[0] else state.next_dts
+    # Floats do not wrap; a single run lasts less than 2^60 ticks.
+    total = max(float(np.abs(part).sum(dtype=np.float64)) for part in (advance, run.duration))
+    if total >= FARTHEST / 2 or abs(begin) + total >= FARTHEST * 1.5:
+        raise LimitExceeded(  # the times would leave 64 bits
+            "the samples of a track last too long",
+            path="moof/traf",
+            expected="less than 2^60 ticks",
+            found=f"about {total:.3g}, from {begin} on",
+        )
     anchor, value = timed, mine.time
     if not timed[0]:
         anchor, value = timed.copy(), np.where(timed, mine.time, state.next_dts)
@@ -231,7 +240,12 @@ def track_tables(
         kept, row_kept, start_kept, run_dts_kept = run, row, start, run_dts
     cts_min = _edge(np.minimum, row_kept, run_dts_kept + kept.cts_min, dts)
     cts_end = _edge(np.maximum, row_kept, run_dts_kept + kept.cts_end, dts)
-    data_start, data_stop = _data_range(row_kept, start_kept, kept.size, rows)
+    size, null, sized = kept.size, np.full(rows, NULL), kept.size > 0
+    if not sized.all():  # runs of no bytes lie nowhere
+        row_kept = _through(row_kept, np.flatnonzero(sized))
+        start_kept, size = start_kept[sized], size[sized]
+    data_start = _edge(np.minimum, row_kept, start_kept, null)
+    data_stop = _edge(np.maximum, row_kept, start_kept + size, null)
 
     flags = np.zeros(rows, np.uint32)
     for which, flag in (
@@ -293,31 +307,9 @@ def track_tables(
     return fragments, table
 
 
-def _need_room(advance: Int64, durations: Int64, start: int) -> None:
-    """Refuse durations that add up to what no recording lasts: the times would leave 64 bits."""
-    # Floats do not wrap; a single run lasts less than 2^60 ticks.
-    total = max(float(np.abs(part).sum(dtype=np.float64)) for part in (advance, durations))
-    if total >= FARTHEST / 2 or abs(start) + total >= FARTHEST * 1.5:
-        raise LimitExceeded(
-            "the samples of a track last too long",
-            path="moof/traf",
-            expected="less than 2^60 ticks",
-            found=f"about {total:.3g}, from {start} on",
-        )
-
-
 def _through(outer: Which, inner: Any) -> Any:
     """Rows that are named through others: those of `outer` that `inner` names."""
     return inner if outer is EVERY else outer[inner]  # type: ignore[index]
-
-
-def _data_range(row: Which, start: Int64, size: Int64, rows: int) -> tuple[Int64, Int64]:
-    """First byte and end of the runs of each row; runs of no bytes lie nowhere."""
-    sized = size > 0
-    if not sized.all():
-        row, start, size = _through(row, np.flatnonzero(sized)), start[sized], size[sized]
-    null = np.full(rows, NULL)
-    return _edge(np.minimum, row, start, null), _edge(np.maximum, row, start + size, null)
 
 
 def _with_data(

@@ -125,7 +125,12 @@ def groups_of(
     if not n:
         return np.zeros(0, np.int64), []
     if int(room.min()) < 4:
-        return _some_without_room(buffer, at, room, layout)
+        enough = np.flatnonzero(room >= 4)
+        words = np.zeros(n, np.int64)
+        words[enough], groups = groups_of(buffer, at[enough], room[enough], layout)
+        for group in groups:
+            group.rows = enough[group.rows]
+        return words, [*groups, Group(0, 0, np.flatnonzero(room < 4), 0, True, {})]
     words = columns(buffer, at, [(0, _WORD)])[0]
     kinds = np.minimum(words & (0xFF000000 | DECIDING[layout.code]), _NEWER)
     groups = []
@@ -141,19 +146,6 @@ def groups_of(
         read = columns(buffer, at if len(rows) == n else at[rows], shape.places)
         fields = dict(zip(shape.names, read, strict=True))
         groups.append(Group(word >> 24, word & 0xFFFFFF, rows, shape.width, False, fields))
-    return words, groups
-
-
-def _some_without_room(
-    buffer: memoryview, at: Int64, room: Int64, layout: BoxLayout
-) -> tuple[Int64, list[Group]]:
-    enough = np.flatnonzero(room >= 4)
-    some, groups = groups_of(buffer, at[enough], room[enough], layout)
-    words = np.zeros(len(at), np.int64)
-    words[enough] = some
-    for group in groups:
-        group.rows = enough[group.rows]
-    groups.append(Group(0, 0, np.flatnonzero(room < 4), 0, True, {}))
     return words, groups
 
 
@@ -380,6 +372,10 @@ def column_of(table: Samples, flags: int, mask: int) -> Samples | None:
     return table[:, (flags & 0xF00 & (mask - 1)).bit_count()]
 
 
+_OWN = (("size", SAMPLE_SIZE), ("duration", SAMPLE_DURATION), ("flags", SAMPLE_FLAGS))
+"""What samples may say themselves, and the flags of truns whose samples do."""
+
+
 class RunDecoder:
     """Reads truns and sums them up, group by group of equal version and flags.
 
@@ -408,8 +404,7 @@ class RunDecoder:
         self.missing, self.keep_groups = missing, keep_groups
         self.lacking: dict[str, Int64] = {}
         self.count, self.data_offset = np.zeros(n, np.int64), np.full(n, NULL)
-        self.size, self.duration = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        self.cts_min, self.cts_end = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self.size, self.duration, self.cts_min, self.cts_end = np.zeros((4, n), np.int64)
         self.found: list[tuple[Int64, ...]] = []
         self.groups: list[RunGroup] = []
         self.wide_offsets = self.backward = self.loose = 0
@@ -489,7 +484,10 @@ class RunDecoder:
             rows, at, count = rows[filled], at[filled], count[filled]
             first_flags = first_flags[filled] if first_flags is not None else None
         if len(rows):
-            self._note_lacking(rows, group.flags)
+            for name, mask in _OWN:
+                if name in self.missing and not group.flags & mask:
+                    lacks = rows[self.missing[name][rows]]
+                    self.lacking[name] = np.append(self.lacking.get(name, lacks[:0]), lacks)
             kind = RunKind(group.version, group.flags)
             duration, size = self.default_duration[rows], self.default_size[rows]
             defaults = (duration, size, self.default_flags[rows])
@@ -501,13 +499,3 @@ class RunDecoder:
             run, *rest = totals.points
             if len(run):
                 self.found.append((rows[run], *rest))
-
-    def _note_lacking(self, rows: Int64, flags: int) -> None:
-        for name, mask in (
-            ("size", SAMPLE_SIZE),
-            ("duration", SAMPLE_DURATION),
-            ("flags", SAMPLE_FLAGS),
-        ):
-            if name in self.missing and not flags & mask:
-                lacks = rows[self.missing[name][rows]]
-                self.lacking[name] = np.append(self.lacking.get(name, lacks[:0]), lacks)

@@ -75,6 +75,7 @@ class ScanState:
         shapes: of the fragments, as far as they are known.
         whole_bytes: of the boxes that were kept.
         box_bytes: of these, and of the headers of all others.
+        moof_count: fragments that were met.
         damaged_tracks: why tracks of a moov cannot be read.
     """
 
@@ -101,7 +102,7 @@ class ScanState:
         self._top_count = 0
         self.box_bytes = self.whole_bytes = 0
         self._moofs: list[tuple[Int64, Int64]] = []
-        self._moof_count = 0
+        self.moof_count = 0
         self._blobs: list[tuple[memoryview, Int64]] = []
 
     def take_buffered(
@@ -260,8 +261,8 @@ class ScanState:
             return
         self._moofs.append((moofs.offsets, moofs.sizes))
         self._blobs.append((buffer, moofs.places))
-        pending = _Pending(top, buffer, moofs, self._moof_count, section)
-        self._moof_count += count
+        pending = _Pending(top, buffer, moofs, self.moof_count, section)
+        self.moof_count += count
         if self._defaults is None:
             # The moov may still come; its defaults are needed to read any fragment.
             section.deferred = True
@@ -310,11 +311,6 @@ class ScanState:
         at = int(places[-1])
         return int(offsets[-1]), buffer[at : at + int(sizes[-1])]
 
-    @property
-    def moof_count(self) -> int:
-        """Fragments that were met."""
-        return self._moof_count
-
     def moof_bytes(self) -> list[tuple[memoryview, Int64]]:
         """Buffers and the places of the moofs in them, in file order."""
         return self._blobs
@@ -361,6 +357,7 @@ class Scan(ScanState):
         position: of the next box header that is not read yet.
         size: of the file, where it is known: a box too large to be kept is refused at once, if
             the file holds all of it.
+        fed: where the last piece ended.
         stopped: the error at which the pass had to stop, or None.
         cut_moov: place of a moov that the file ends in, as far as it was read; else None.
     """
@@ -380,7 +377,7 @@ class Scan(ScanState):
         self._closed = False
         self._too_large: tuple[int, LimitExceeded] | None = None
         self._want = 8
-        self._fed = start
+        self.fed = start
 
     @property
     def need(self) -> ByteRange | None:
@@ -403,9 +400,9 @@ class Scan(ScanState):
             LimitExceeded: a box to keep is larger than a named limit.
         """
         view = memoryview(data).cast("B")
-        at = self._fed if offset is None else offset
-        self._fed = at + len(view)
-        self.refuse_the_large(self._fed)
+        at = self.fed if offset is None else offset
+        self.fed = at + len(view)
+        self.refuse_the_large(self.fed)
         wanted = self.position + len(self._carry)
         if at > wanted and self.need is not None:
             raise ValueError(f"bytes {wanted} to {at} are missing")
@@ -436,7 +433,14 @@ class Scan(ScanState):
         while True:
             met = native.walk(piece, at)
             at = met.position
-            self._take_piece(piece, met, begin)
+            whole = met.top["whole"]
+            offsets, sizes = met.top["offset"][whole], met.top["size"][whole]
+            kept = all_of(piece, sizes) or native.join(piece, offsets, sizes)
+            rows = met.top
+            if begin and len(rows):
+                rows = rows.copy()
+                rows["offset"] += begin
+            self.take_buffered(kept, rows)
             self.position = begin + at
             if met.status != headers.FULL:
                 self.stop_at(self.position, met.status, piece[at : at + 16])
@@ -448,17 +452,19 @@ class Scan(ScanState):
         self._want = 8
         # Bytes that were kept of a box belong to a walk that this one replaces.
         self._carry.clear()
-        if status == headers.MALFORMED:
-            self._stop_at(head)
-        elif status in (headers.PARTIAL, headers.TO_END):
-            self._want_more(head, status)
-
-    def _want_more(self, head: memoryview | bytes, status: int) -> None:
         header = read_header(head)
-        if header is None:
-            self._want = 8
+        if status == headers.MALFORMED:
+            self.stopped = MalformedBox(
+                "a box is smaller than its own header",
+                path=bytes(head[4:8]).decode("latin-1"),
+                offset=position,
+                expected="a size of at least 8 bytes",
+                found=int.from_bytes(head[:4], "big"),
+            )
+        elif status not in (headers.PARTIAL, headers.TO_END) or header is None:
+            return
         elif status == headers.TO_END:
-            self.to_end = (self.position, int.from_bytes(header.type, "big"))
+            self.to_end = (position, int.from_bytes(header.type, "big"))
             self._want = MAX_WHOLE_BOX
         elif header.form == "cut":
             self._want = 16
@@ -466,11 +472,11 @@ class Scan(ScanState):
             error = LimitExceeded(
                 "a box that must be read whole is too large",
                 path=header.type.decode("latin-1"),
-                offset=self.position,
+                offset=position,
                 expected=f"at most {MAX_WHOLE_BOX} bytes",
                 found=header.size,
             )
-            self._too_large = self.position + header.size, error
+            self._too_large = position + header.size, error
             self._carry += head
             if self.size is not None:
                 self.refuse_the_large(self.size)
@@ -511,30 +517,13 @@ class Scan(ScanState):
         if self._too_large is not None and self._too_large[0] <= size:
             raise self._too_large[1]
 
-    def _stop_at(self, head: memoryview | bytes) -> None:
-        size = int.from_bytes(head[:4], "big")
-        self.stopped = MalformedBox(
-            "a box is smaller than its own header",
-            path=bytes(head[4:8]).decode("latin-1"),
-            offset=self.position,
-            expected="a size of at least 8 bytes",
-            found=size,
-        )
-
-    def _take_piece(self, view: memoryview, met: Walked, base: int) -> None:
-        """Keep the whole boxes of a piece that will not stay."""
-        whole = met.top["whole"]
-        offsets, sizes = met.top["offset"][whole], met.top["size"][whole]
-        kept = all_of(view, sizes) or native.join(view, offsets, sizes)
-        self.take_buffered(kept, _moved(met.top, base))
-
     def go_on_from(self, other: Scan) -> None:
         """Stand where another pass stands, which continued from here."""
         self.position = other.position
         self.stopped, self.to_end = other.stopped, other.to_end
         self._carry[:] = other._carry
         self._too_large, self._want = other._too_large, other._want
-        self._fed = max(self._fed, other._fed)
+        self.fed = max(self.fed, other.fed)
         if self.size is not None:
             self.refuse_the_large(self.size)
 
@@ -597,11 +586,6 @@ class Scan(ScanState):
         return None if _printable(np.frombuffer(head, ">u4")[1:])[0] else self.position
 
     @property
-    def fed(self) -> int:
-        """Where the last piece ended."""
-        return self._fed
-
-    @property
     def waiting_for(self) -> int:
         """Type of the box that is not whole yet, or 0."""
         header = read_header(self._carry)
@@ -621,14 +605,6 @@ def _printable(types: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     letters = types.astype(">u4").view(np.uint8).reshape(-1, 4)
     odd = (letters < 0x20) | ((letters > 0x7E) & (letters != 0xA9))
     return np.asarray(~odd.any(axis=1))
-
-
-def _moved(rows: Rows, by: int) -> Rows:
-    if not by or not len(rows):
-        return rows
-    rows = rows.copy()
-    rows["offset"] += by
-    return rows
 
 
 def _kept(kind: int) -> bool:

@@ -251,20 +251,13 @@ def _traf(
         del wanted[name]
     if count == 1:
         # The row of a single sample stands at the same place, too.
-        wanted |= {name: (run + at, d) for name, (at, d) in _row_places(trun, trun.width).items()}
+        columns = [(name, kind) for name, mask, kind in ROW_COLUMNS if trun.flags & mask]
+        for number, (name, kind) in enumerate(columns):
+            wanted[name] = (run + trun.width + 4 * number, np.dtype(kind))
     start = len(places)
     cells = dict(zip(wanted, range(start, start + len(wanted)), strict=True))
     places.extend(wanted.values())
     return Traf(track, flags, tfdt.version, trun, count, run + trun.width, start, cells)
-
-
-def _row_places(trun: _Box, at: int) -> dict[str, Place]:
-    """Columns of one row of samples that starts `at` bytes after the start of the body."""
-    places: dict[str, Place] = {}
-    for name, mask, kind in ROW_COLUMNS:
-        if trun.flags & mask:
-            places[name] = (at + 4 * len(places), np.dtype(kind))
-    return places
 
 
 _WORD = Struct(">I").unpack_from
@@ -342,15 +335,6 @@ def _packed(traf: Traf, places: tuple[Place, ...], trex: SampleDefaults, slot: i
         DEPENDS_AND_SYNC,
         DEPENDS,
     )
-
-
-def rows_of_tracks(shaped: Shaped, slots: Mapping[int, int]) -> Plain:
-    """What programs read, by track_ID."""
-    rows: Plain = {}
-    for track, slot in slots.items():
-        if slot < len(shaped.tracks) and shaped.tracks[slot][0]:
-            rows[track] = PlainTrack.from_bytes(track, *shaped.tracks[slot])
-    return rows
 
 
 MAX_SHAPES = 24
@@ -453,7 +437,12 @@ class Shapes:
             self._programs = [self._programs[number] for number in numbers]
         if shaped.missed or shaped.odd:
             return None
-        return rows_of_tracks(shaped, self._slots), shaped.wide
+        rows = {
+            track: PlainTrack.from_bytes(track, *shaped.tracks[slot])
+            for track, slot in self._slots.items()
+            if slot < len(shaped.tracks) and shaped.tracks[slot][0]
+        }
+        return rows, shaped.wide
 
     def read(self, buffer: memoryview, at: Int64, sizes: Int64) -> list[_Members] | None:
         """The fragments of a stretch, shape by shape, in Python; None where one is not plain."""

@@ -92,7 +92,8 @@ class SegmentMap:
         if not any(len(stream) for stream in self.streams.values()):
             findings.add("sidx-empty", "the sidx names no subsegment", path="sidx")
         for number, stream in self.streams.items():
-            _doubt(findings, number, stream, size, heads or {})
+            if len(stream):
+                _doubt(findings, number, stream, size, heads or {})
         return findings.all()
 
 
@@ -102,8 +103,6 @@ def _doubt(
     def add(code: str, message: str, at: int | None = None) -> None:
         findings.add(code, message, offset=at, path="sidx", track=number)
 
-    if not len(stream):
-        return
     if size is not None and stream.stop > size:
         add("sidx-past-end", "the sidx promises more bytes than the file has", stream.stop)
     if (stream.size <= 0).any():

@@ -302,8 +302,8 @@ def movie_of(
     traks = [_trak(tkhd, timescale, "vide", make_box("vmhd", flags=1), entry)]
     if sound is not None:
         tkhd = make_box("tkhd", flags=3, track_ID=2, volume=0x0100, alternate_group=1)
-        rate = RATES[sound[0]]
-        traks.append(_trak(tkhd, rate, "soun", make_box("smhd"), _aac_entry(*sound)))
+        hertz = RATES[sound[0]]
+        traks.append(_trak(tkhd, hertz, "soun", make_box("smhd"), _aac_entry(*sound)))
     mvhd = make_box("mvhd", timescale=MOVIE_SCALE, next_track_ID=len(traks) + 1)
     moov = make_box("moov", children=[mvhd, *traks])
     ftyp = make_box(

@@ -8,6 +8,7 @@ between.
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,10 @@ class _Rows:
         self.slack = 0 if claimed.exact and claimed.shift == true.shift else 1
         # A sidx and an mfra speak of what is presented: of a fragment whose first samples the edit
         # list hides, such as the priming of an audio encoder, they know the rest.
-        self.starts = () if claimed.exact else _presentation_starts(true)
+        # Nor can they name a time before presentation time 0, or that of the first edit.
+        edits = (edit.media_time for edit in true.info.edits if edit.media_time >= 0)
+        starts = [math.ceil(-true.shift), *islice(edits, 1)]
+        self.starts = () if claimed.exact else starts
         # Rows that say themselves that they have the times of another track make no claim.
         flags = claimed.fragments.flags & np.uint32(FragmentFlags.TIMES_GUESSED)
         self.guessed = (flags != 0) & (not claimed.exact)
@@ -171,26 +175,24 @@ class _Rows:
             self.note(name, f"{name} differs", ours.offset[wrong])
 
     def _sync(self) -> None:
-        if (
-            int(self.claimed.sync_samples.count.sum()) > MAX_SYNC
-            or int(self.true.sync_samples.count.sum()) > MAX_SYNC
-        ):
+        if max(int(t.sync_samples.count.sum()) for t in (self.claimed, self.true)) > MAX_SYNC:
             return
         claim = _sync_times(self.claimed) + self.shift
         truth = _sync_times(self.true)
         count = len(truth)
         hidden = [start for start in self.starts if count and truth[0] < start]
         truth = np.sort(np.append(truth, np.array(hidden, np.int64)))
-        rows = self.claimed.sync_samples.fragment
-        offsets = self.claimed.fragments.offset[np.repeat(rows, self.claimed.sync_samples.count)]
+        sync = self.claimed.sync_samples
+        rows = np.repeat(sync.fragment, sync.count)
         near = np.searchsorted(truth, claim)
         gap = np.full(len(claim), np.iinfo(np.int64).max)
         for step in (0, -1):
             index = near + step
             valid = (index >= 0) & (index < len(truth))
             gap[valid] = np.minimum(gap[valid], np.abs(truth[index[valid]] - claim[valid]))
-        wrong = (gap > self.slack) & ~self.guessed[np.repeat(rows, self.claimed.sync_samples.count)]
-        self.note("sync", "no sync sample is at the time that the index says", offsets[wrong])
+        wrong = (gap > self.slack) & ~self.guessed[rows]
+        offsets = self.claimed.fragments.offset[rows[wrong]]
+        self.note("sync", "no sync sample is at the time that the index says", offsets)
         if self.claimed.exact and len(claim) != count:
             self.findings.add(
                 "sync-count",
@@ -236,16 +238,6 @@ def _edges(index: Index, period: int) -> tuple[Int64, Int64]:
     tables = [track.fragments for track in index.tracks if track.period == period]
     offsets = np.concatenate([table.offset for table in tables])
     return offsets, np.concatenate([table.offset + table.size for table in tables])
-
-
-def _presentation_starts(track: Track) -> tuple[int, ...]:
-    """Composition times at which the presentation of a track can be said to start.
-
-    Presentation time 0, before which a sidx cannot name a time, and where the first edit begins.
-    """
-    shown = next((edit.media_time for edit in track.info.edits if edit.media_time >= 0), None)
-    zero = math.ceil(-track.shift)
-    return (zero,) if shown is None else (zero, shown)
 
 
 def _sync_times(track: Track) -> Int64:

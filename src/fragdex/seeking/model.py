@@ -190,15 +190,16 @@ class Index(Exporting):
 
     def __reduce__(self) -> tuple[Any, ...]:
         media = self._given_media()
-        parts = (self.file, self.how, self.periods, self.findings, self.complete)
-        more = (self.resume_offset, self.digests)
         lasting = media if isinstance(media, (str, PathLike)) else None
-        return _made_again, (type(self), self._own(), *parts, *more, lasting)
+        return _made_again, self._parts(self.periods, lasting)
 
-    def _own(self) -> dict[str, Any]:
-        """What a class below this one adds."""
-        names = () if type(self) is Index else type(self).__slots__
-        return {name: getattr(self, name) for name in names}
+    def _parts(self, periods: Iterable[Period], media: SourceLike | None) -> tuple[Any, ...]:
+        """What `_made_again` makes an index of; the last is what a class below this one adds."""
+        names = ("findings", "complete", "resume_offset", "digests")
+        more = {name: getattr(self, name) for name in names} | {"media": media}
+        slots = () if type(self) is Index else type(self).__slots__
+        own = {name: getattr(self, name) for name in slots}
+        return type(self), (self.file, self.how, tuple(periods)), more, own
 
     def _given_media(self) -> SourceLike | None:
         return next((t.home.media for t in self.tracks if t.home is not None), None)
@@ -324,18 +325,7 @@ class Index(Exporting):
             for track in tracks:
                 track.period = number
             copies.append(replace(period, number=number, tracks=tracks))
-        return _made_again(
-            type(self),
-            self._own(),
-            self.file,
-            self.how,
-            tuple(copies),
-            self.findings,
-            self.complete,
-            self.resume_offset,
-            self.digests,
-            media,
-        )
+        return _made_again(*self._parts(copies, media))
 
     @property
     def exact(self) -> bool:
@@ -528,28 +518,9 @@ class Index(Exporting):
 
 
 def _made_again(
-    kind: type[Index],
-    own: Mapping[str, Any],
-    file: FileInfo,
-    how: How,
-    periods: tuple[Period, ...],
-    findings: tuple[Finding, ...],
-    complete: bool,
-    resume_offset: int,
-    digests: PieceDigests | None,
-    media: SourceLike | None,
+    kind: type[Index], parts: tuple[Any, ...], more: Mapping[str, Any], own: Mapping[str, Any]
 ) -> Index:
-    """An index out of its parts; `own`: what its class adds."""
-    other = kind(
-        file,
-        how,
-        periods,
-        findings=findings,
-        complete=complete,
-        resume_offset=resume_offset,
-        digests=digests,
-        media=media,
-    )
+    other = kind(*parts, **more)
     for name, value in own.items():
         setattr(other, name, value)
     return other

@@ -107,7 +107,16 @@ class FileInfo:
             SourceChanged: one of them differs.
         """
         if self.grows_as is not None:
-            self._refuse_replaced(name, size, identity)
+            # A file that is still written: what was complete stays, whatever is added.
+            if identity is not None and identity != self.grows_as[:2]:
+                raise SourceChanged(f"there is another file at {name} now", advice="index it again")
+            if size is not None and self.size is not None and size < self.size:
+                raise SourceChanged(
+                    f"{name} is shorter than it was",
+                    expected=f"at least {self.size} bytes",
+                    found=size,
+                    advice="index it again",
+                )
             return
         for what, was, is_ in (
             ("bytes", self.size, size),
@@ -115,33 +124,16 @@ class FileInfo:
             ("as modification time (ns)", self.mtime_ns, mtime_ns),
         ):
             if was is not None and is_ is not None and was != is_:
-                date = what.startswith("as mod")
+                date = (
+                    "; if only its date differs (fragdex verify checks it), use --ignore-mtime "
+                    "(ignore_mtime=True)"
+                )
                 raise SourceChanged(
                     f"{name} is not the file that was indexed, or it has changed since",
                     expected=f"{was} {what}",
                     found=is_,
-                    advice="index it again"
-                    + (
-                        "; if only its date differs (fragdex verify checks it), use "
-                        "--ignore-mtime (ignore_mtime=True)"
-                        if date
-                        else ""
-                    ),
+                    advice=f"index it again{date if what.startswith('as mod') else ''}",
                 )
-
-    def _refuse_replaced(
-        self, name: str, size: int | None, identity: tuple[int, int] | None
-    ) -> None:
-        """A file that is still written: what was complete stays, whatever is added."""
-        if identity is not None and self.grows_as and identity != self.grows_as[:2]:
-            raise SourceChanged(f"there is another file at {name} now", advice="index it again")
-        if size is not None and self.size is not None and size < self.size:
-            raise SourceChanged(
-                f"{name} is shorter than it was",
-                expected=f"at least {self.size} bytes",
-                found=size,
-                advice="index it again",
-            )
 
 
 @record(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import field
 from fractions import Fraction
 from functools import partial
@@ -228,7 +228,9 @@ def span(
         if len(column):
             flags |= int(column[0]) & _VIRTUAL
     every = list({id(track): track for track in (*tracks, *beside)}.values())
-    media = _Ranges.merged(starts, stops).closed(every).without_gaps(max_gap)
+    media = _Ranges.merged(starts, stops).closed(every)
+    if max_gap > 0:
+        media = _Ranges.merged([media.start], [media.stop], max_gap)
     periods = len({track.period for track in tracks})
     obstacle = _obstacle(init, len(media.start), flags, periods)
     clamped = _reaches_out(tracks, begin, end)
@@ -255,8 +257,13 @@ class _Ranges(NamedTuple):
         start = np.concatenate(starts) if starts else _NONE
         stop = np.concatenate(stops) if stops else _NONE
         if len(start) <= FEW:
-            pairs = zip(start.tolist(), stop.tolist(), strict=True)
-            return cls(*_merged_few(sorted(one for one in pairs if one[0] < one[1]), max_gap))
+            joined: list[list[int]] = []
+            for low, high in sorted(zip(start.tolist(), stop.tolist(), strict=True)):
+                if joined and low < high and low - joined[-1][1] <= max_gap:
+                    joined[-1][1] = max(joined[-1][1], high)
+                elif low < high:
+                    joined.append([low, high])
+            return cls(*np.array(joined, np.int64).reshape(-1, 2).T.copy())
         if (start >= stop).any():
             some = start < stop
             start, stop = start[some], stop[some]
@@ -267,10 +274,6 @@ class _Ranges(NamedTuple):
         heads = np.ones(len(start) + 1, np.bool_)
         np.greater(start[1:] - stop[:-1], max_gap, out=heads[1:-1])
         return cls(start[heads[:-1]], stop[heads[1:]])
-
-    def without_gaps(self, max_gap: int) -> _Ranges:
-        """Those that are at most so many bytes apart are one."""
-        return _Ranges.merged([self.start], [self.stop], max_gap) if max_gap > 0 else self
 
     def closed(self, tracks: Sequence[Track]) -> _Ranges:
         """With what the moofs in them need, which may be after other moofs."""
@@ -323,19 +326,6 @@ class _Ranges(NamedTuple):
 _NONE: Final = np.zeros(0, np.int64)
 FEW = 48
 """Ranges up to which a loop costs less than numpy's calls."""
-
-
-def _merged_few(pairs: Iterable[tuple[int, int]], max_gap: int) -> tuple[Int64, Int64]:
-    """Starts and stops of sorted ranges, none of them empty, as `coalesce` gives them."""
-    starts: list[int] = []
-    stops: list[int] = []
-    for start, stop in pairs:
-        if stops and start - stops[-1] <= max_gap:
-            stops[-1] = max(stops[-1], stop)
-        else:
-            starts.append(start)
-            stops.append(stop)
-    return np.array(starts, np.int64), np.array(stops, np.int64)
 
 
 def _rows_between(low: Int64, high: Int64) -> tuple[Int64, Int64]:

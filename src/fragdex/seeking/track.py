@@ -192,14 +192,6 @@ class Track:
         self.shift, self.period, self.exact, self.groups = shift, period, exact, groups
         self.movie_timescale = movie_timescale
         self._load, self._samples = load_samples, samples
-        self._fetched: SampleTable | None = None
-        self.home: Home | None = None
-        self._seeker: Seeker | None = None
-        self._extent: Extent | None = None
-        self._presented: tuple[Time | None, Time | None] | None = None
-        self._deferred: SavedTables | None = None
-        self._derived: dict[Any, Any] = {}
-        self._samples_checked = False
 
     @classmethod
     def deferred(
@@ -225,12 +217,19 @@ class Track:
         track._take(info)
         track.shift, track.period, track.exact = shift, period, exact
         track.movie_timescale = movie_timescale
-        track._load = track._seeker = track._extent = track._presented = track.home = None
-        track._deferred, track._derived, track._samples_checked = tables, {}, False
-        track._fetched = None
+        track._load, track._deferred = None, tables
         return track
 
     def _take(self, info: TrackInfo) -> None:
+        """Begin with what the moov says, and nothing that is made later."""
+        self._fetched: SampleTable | None = None
+        self.home: Home | None = None
+        self._seeker: Seeker | None = None
+        self._extent: Extent | None = None
+        self._presented: tuple[Time | None, Time | None] | None = None
+        self._deferred: SavedTables | None = None
+        self._derived: dict[Any, Any] = {}
+        self._samples_checked = False
         self.info = info
         self.id, self.kind, self.timescale, self.codec = (
             info.id, info.kind, info.timescale, info.codec,
@@ -268,14 +267,12 @@ class Track:
         return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._load = self._seeker = self._extent = self._presented = self._deferred = None
-        self._samples_checked, self._derived = False, {}
-        self._fetched = self.home = None
+        self._take(state["info"])
+        self._load = None
         if "_deferred" not in state:
             self._samples = None
         for name, value in state.items():
             setattr(self, name, value)
-        self._take(self.info)
 
     def __eq__(self, other: object) -> bool:
         """Equal in all attributes; whether samples are at hand is not compared."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from fragdex.byterange import ByteRange, ContentRange, parse_content_range
 from fragdex.errors import InvalidRange, RangeIgnored, SourceChanged, SourceError, SourceNotFound
 from fragdex.record import record
+from fragdex.sources.base import changed_since
 
 # answers that another try may turn: time-out, too early, too many requests (RFC 9110, 8470, 6585)
 RETRIED = frozenset({408, 425, 429})
@@ -185,12 +186,7 @@ class FirstAnswer:
 
     def changed(self, expected: str, found: str) -> SourceChanged:
         """Return the error for an object that is another one by now."""
-        return SourceChanged(
-            f"{self.name} has changed since it was opened",
-            expected=expected,
-            found=found,
-            advice="open and index it again",
-        )
+        return changed_since(self.name, expected, found)
 
 
 def length_of(fields: Mapping[str, str]) -> int | None:

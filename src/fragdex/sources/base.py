@@ -333,6 +333,16 @@ class Source(ABC):
         )
 
 
+def changed_since(name: str, expected: str, found: str) -> SourceChanged:
+    """Return the error for a source that is another one by now."""
+    return SourceChanged(
+        f"{name} has changed since it was opened",
+        expected=expected,
+        found=found,
+        advice="open and index it again",
+    )
+
+
 def steps(whole: ByteRange, size: int) -> range:
     """Return the starts of the pieces of `size` bytes that `whole` falls into."""
     return range(whole.start, whole.stop, size)

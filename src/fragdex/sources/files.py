@@ -530,7 +530,13 @@ def _replace(target: str, temporary: str, pieces: Iterable[bytes | bytearray | m
     except BaseException:
         os.unlink(temporary)
         raise
-    _flush_directory(os.path.dirname(target) or os.curdir)
+    # The rename is made durable; some systems can neither open nor flush directories.
+    with suppress(OSError):
+        descriptor = os.open(os.path.dirname(target) or os.curdir, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     identity, place = _identity(target), os.path.realpath(target)
     if identity is not None:
         _written.pop(place, None)
@@ -538,17 +544,3 @@ def _replace(target: str, temporary: str, pieces: Iterable[bytes | bytearray | m
         while len(_written) > _MOST_REMEMBERED:
             _written.pop(next(iter(_written), ""), None)
     return written
-
-
-def _flush_directory(directory: str) -> None:
-    """Make the rename durable; some systems can neither open nor flush directories."""
-    try:
-        descriptor = os.open(directory, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)

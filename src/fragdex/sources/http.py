@@ -421,7 +421,12 @@ class HTTPSource(Source):
                 if position > start:
                     self._seen.ends_at(position)
                 elif self._seen.size is None:
-                    self._ask_for_the_end()
+                    # A server that tells no total says where the last byte stands, or does not.
+                    with (
+                        contextlib.suppress(self._httpx.TransportError),
+                        contextlib.closing(self._send_field("bytes=-1")) as response,
+                    ):
+                        self._seen.judge_last(response.status_code, response.headers)
                 self._learn()
                 return
             finally:
@@ -458,8 +463,11 @@ class HTTPSource(Source):
     def _answer(self, start: int, stop: int | None) -> Iterator[bytes]:
         """Make one request and yield the part of its body that belongs to [start, stop)."""
         httpx = self._httpx
+        field: str | None = f"bytes={start}-" if start else None
+        if stop is not None:
+            field = ByteRange(start, stop).header
         try:
-            with contextlib.closing(self._send(start, stop)) as response:
+            with contextlib.closing(self._send_field(field)) as response:
                 with self._lock:
                     part = self._seen.check(response.status_code, response.headers, start, stop)
                     self._answered_whole = part.whole
@@ -478,17 +486,6 @@ class HTTPSource(Source):
         finally:
             self._learn()
 
-    def _ask_for_the_end(self) -> None:
-        """Learn the length from a server that tells no total: it says where the last byte stands.
-
-        Where it does not, the length stays unknown.
-        """
-        with (
-            contextlib.suppress(self._httpx.TransportError),
-            contextlib.closing(self._send_field("bytes=-1")) as response,
-        ):
-            self._seen.judge_last(response.status_code, response.headers)
-
     def _has_room(self, size: int) -> bool:
         return self.max_bytes is None or self.bytes_read + self._under_way + size <= self.max_bytes
 
@@ -499,14 +496,6 @@ class HTTPSource(Source):
                 return False
             self._under_way += size
             return True
-
-    def _send(self, start: int, stop: int | None) -> httpx.Response:
-        """Send a request for [start, stop) and follow redirects; the body is not read yet."""
-        if not start and stop is None:
-            return self._send_field(None)
-        return self._send_field(
-            f"bytes={start}-" if stop is None else ByteRange(start, stop).header
-        )
 
     def _send_field(self, field: str | None) -> httpx.Response:
         """Send a request with a Range field, or without one, and follow redirects."""
@@ -529,59 +518,36 @@ class HTTPSource(Source):
 
         `promised` bytes were reserved of the budget.
         """
-        reserved = _Reserved(self, promised)
-        try:
-            yield from self._checked(response, part, reserved)
-        finally:
-            reserved.give_back()
-
-    def _checked(
-        self, response: httpx.Response, part: BodyPart, reserved: _Reserved
-    ) -> Iterator[bytes]:
         skip, left = part.skip, part.length
         got = window = 0
         window_began = time.monotonic()
-        for piece in response.iter_raw():
-            reserved.take(len(piece), counted=left is None)
-            window += len(piece)
-            if window >= MIN_PROGRESS:
-                window, window_began = 0, time.monotonic()
-            skipped = min(skip, len(piece))
-            skip -= skipped
-            wanted = piece[skipped : None if left is None else skipped + left]
-            if wanted:
-                got += len(wanted)
-                left = None if left is None else left - len(wanted)
-                yield wanted
-            if left == 0:
-                if skipped + len(wanted) < len(piece):
-                    return  # more than was announced: not ours
-            elif time.monotonic() - window_began > self.timeout:
-                raise BrokenAnswer(f"fewer than {MIN_PROGRESS} bytes came in {self.timeout} s")
+        try:
+            for piece in response.iter_raw():
+                with self._lock:
+                    self._within_budget(len(piece) if left is None else 0, 0)
+                    self.bytes_read += len(piece)
+                    come = min(len(piece), promised)
+                    promised, self._under_way = promised - come, self._under_way - come
+                window += len(piece)
+                if window >= MIN_PROGRESS:
+                    window, window_began = 0, time.monotonic()
+                skipped = min(skip, len(piece))
+                skip -= skipped
+                wanted = piece[skipped : None if left is None else skipped + left]
+                if wanted:
+                    got += len(wanted)
+                    left = None if left is None else left - len(wanted)
+                    yield wanted
+                if left == 0:
+                    if skipped + len(wanted) < len(piece):
+                        return  # more than was announced: not ours
+                elif time.monotonic() - window_began > self.timeout:
+                    raise BrokenAnswer(f"fewer than {MIN_PROGRESS} bytes came in {self.timeout} s")
+        finally:
+            with self._lock:
+                self._under_way -= promised  # what did not come of it
         if left:
             raise BrokenAnswer(f"the response ended after {got} of {part.length} bytes")
         if part.whole and left is None:
             self._seen.ends_at(got)
             self._learn()
-
-
-class _Reserved:
-    """Bytes of the budget that an answer was promised, taken as they come."""
-
-    def __init__(self, source: HTTPSource, size: int) -> None:
-        self._source, self._left = source, size
-
-    def take(self, size: int, *, counted: bool) -> None:
-        """Count bytes that came; `counted` where their number was not known before."""
-        with self._source._lock:
-            self._source._within_budget(size if counted else 0, 0)
-            self._source.bytes_read += size
-            self._release(min(size, self._left))
-
-    def give_back(self) -> None:
-        with self._source._lock:
-            self._release(self._left)
-
-    def _release(self, size: int) -> None:
-        self._left -= size
-        self._source._under_way -= size

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from fragdex.byterange import ByteRange
 from fragdex.errors import SourceChanged, SourceError, SourceNotFound, SourceUnavailable
 from fragdex.record import record
-from fragdex.sources.base import CONNECTIONS, ReadBatch, Source
+from fragdex.sources.base import CONNECTIONS, ReadBatch, Source, changed_since
 
 if TYPE_CHECKING:
     import obstore
@@ -151,7 +151,7 @@ class ObjectSource(Source):
             if self.size is None:
                 self.size = before
         if before is not None and self.size is not None and self.size < before:
-            raise self._changed(f"{before} bytes or more", f"{self.size}")
+            raise changed_since(self.name, f"{before} bytes or more", f"{self.size}")
         return self.size
 
     def expect(self, size: int | None, etag: str | None) -> None:
@@ -173,21 +173,13 @@ class ObjectSource(Source):
         if self.size is None:
             self.size, self.etag = size, etag
         elif self.size != size:
-            raise self._changed(f"{self.size} bytes", f"{size}")
+            raise changed_since(self.name, f"{self.size} bytes", f"{size}")
         elif self.etag is not None and etag is not None and self.etag != etag:
-            raise self._changed(f"ETag {self.etag}", etag)
-
-    def _changed(self, expected: str, found: str) -> SourceChanged:
-        return SourceChanged(
-            f"{self.name} has changed since it was opened",
-            expected=expected,
-            found=found,
-            advice="open and index it again",
-        )
+            raise changed_since(self.name, f"ETag {self.etag}", etag)
 
     def _failure(self, error: Exception, offset: int | None) -> SourceError:
         if isinstance(error, self._obstore.exceptions.PreconditionError):
-            return self._changed(f"ETag {self.etag}", "another one")
+            return changed_since(self.name, f"ETag {self.etag}", "another one")
         return failure_of(error, self.name, offset)
 
 
@@ -219,7 +211,10 @@ def store_for(url: str, retries: int, timeout: float) -> ObjectStore:
     client: ClientConfig | None = None
     if timeout != STORE_TIMEOUT_S:
         # given at all, these options replace what the environment says of the client
-        client = {"timeout": timedelta(seconds=timeout), "allow_http": _http_allowed()}
+        names = ("AWS_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "ALLOW_HTTP")
+        given = {os.environ.get(name, "").lower() for name in names}
+        allow_http = not given.isdisjoint({"1", "true", "yes", "on"})
+        client = {"timeout": timedelta(seconds=timeout), "allow_http": allow_http}
     limit = timedelta(seconds=timeout * (retries + 1))
     try:
         return from_url(
@@ -229,11 +224,6 @@ def store_for(url: str, retries: int, timeout: float) -> ObjectStore:
         )
     except (BaseError, ValueError) as error:
         raise SourceError(f"cannot open a store for {url}: {_first_line(error)}") from error
-
-
-def _http_allowed() -> bool:
-    names = ("AWS_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "ALLOW_HTTP")
-    return any(os.environ.get(name, "").lower() in {"1", "true", "yes", "on"} for name in names)
 
 
 def _first_line(error: Exception) -> str:
