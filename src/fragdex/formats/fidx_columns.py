@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pickle import PickleBuffer
 from typing import Any, NamedTuple, Self, SupportsIndex, TypeVar
 
@@ -292,22 +291,27 @@ def _checked(entry: list[Any], stored: str, rows: int, last: int, pointer: str) 
     return offset
 
 
-@cache
-def _forms(kind: Any) -> dict[str, ColumnForm]:
+def _forms(kind: type[Table]) -> dict[str, ColumnForm]:
+    if kind in _FORMS:
+        return _FORMS[kind]
     forms = {}
     for declared in kind.schema():
         name, dtype = declared.stored, np.dtype(declared.dtype)
         written = dtype.newbyteorder("<")
         forms[name] = ColumnForm(name, dtype, written, written.str, dtype.itemsize)
+    _FORMS[kind] = forms
     return forms
 
 
-@cache
-def _layout(kind: Any) -> list[tuple[str, str, int]]:
+def _layout(kind: type[Table]) -> list[tuple[str, str, int]]:
     """Name, stored dtype and bytes a row of the columns: `_forms` without look-ups."""
-    return [(name, form.stored, form.itemsize) for name, form in _forms(kind).items()]
+    if kind not in _LAYOUTS:
+        _LAYOUTS[kind] = [(name, f.stored, f.itemsize) for name, f in _forms(kind).items()]
+    return _LAYOUTS[kind]
 
 
+_LAYOUTS: dict[type[Table], list[tuple[str, str, int]]] = {}
+_FORMS: dict[type[Table], dict[str, ColumnForm]] = {}
 _SWAPPED = sys.byteorder == "big"
 # frombuffer refuses an empty buffer
 _NOTHING = bytes(8)
