@@ -26,9 +26,8 @@ from fragdex.decoding.open_track import stretches
 from fragdex.errors import BuildError, DamagedIndex, SourceChanged, UndecodableMedia
 from fragdex.formats.fidx import read
 from fragdex.frames import Frames
-from fragdex.indexing.access import family_of
+from fragdex.indexing.access import can_start, family_of
 from fragdex.muxing.elementary_stream import annexb, obu
-from fragdex.muxing.window import can_start
 from fragdex.sources import Source
 
 LARGEST = 256 << 20
@@ -142,7 +141,7 @@ class FilmChunks(_Chunks):
         family, size = family_of(info.format), info.nal_length_size
         try:
             for place, packet in enumerate(window.packets(self._stretch)):
-                if place in window.starts and not can_start(self._track, packet.data):
+                if place in window.starts and not can_start(self._track.info, packet.data):
                     raise BuildError("no decoder can start at it")
                 if family is not None:
                     annexb([(packet.data, ())], family, 4 if size is None else size)

@@ -29,9 +29,9 @@ from fragdex.errors import BuildError
 from fragdex.formats.fidx import open_index, write
 from fragdex.fragments.table import SampleTable
 from fragdex.frames import Frames
+from fragdex.indexing.access import can_start
 from fragdex.indexing.making import index_source
 from fragdex.indexing.reading import Head
-from fragdex.muxing.window import can_start
 from fragdex.seeking.model import Index
 from fragdex.seeking.track import Track
 from fragdex.sources import Source, SourceLike, SourceOptions, open_source
@@ -257,7 +257,7 @@ def _one_range(film: Frames, first: int, stop: int) -> ByteRange:
         samples = film.track.samples.rows(window.samples[window.starts])
         places = zip(samples.offset.tolist(), samples.size.tolist(), strict=True)
         for number, place in zip(window.samples[window.starts], places, strict=True):
-            if not can_start(film.track, film.source.read(ByteRange.of(*place))):
+            if not can_start(film.track.info, film.source.read(ByteRange.of(*place))):
                 raise BuildError(
                     f"no decoder can start at sample {int(number) + 1} of track {film.track.id}, "
                     "which is marked sync",

@@ -317,13 +317,6 @@ class AudioReader(AudioTrack):
             for table, warm, why in every[number]:
                 if why and warm < len(table):
                     block.gaps.append((*span_of(table.rows(slice(warm, len(table)))), why))
-            self._keep(number, block)
-
-    def _keep(self, number: int, block: Block) -> None:
-        self._blocks[number] = block
-        shown = self.track.presentation
-        kept_blocks = [
-            Gap(shown(start).seconds, shown(stop).seconds, why) for start, stop, why in block.gaps
-        ]
-        if kept_blocks:
-            self._gaps[number] = joined(kept_blocks)
+            self._blocks[number] = block
+            if block.gaps:
+                self._gaps[number] = joined([self._gap(*gap) for gap in block.gaps])

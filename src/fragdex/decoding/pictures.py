@@ -20,8 +20,8 @@ from fragdex.errors import (
     UndecodableMedia,
     UnverifiedSync,
 )
-from fragdex.fragments.table import NULL, SampleTable
-from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
+from fragdex.fragments.table import NULL
+from fragdex.indexing.access import can_start
 from fragdex.seeking.model import Index
 from fragdex.seeking.numbering import reorder_depth
 from fragdex.seeking.seek import Hit
@@ -348,10 +348,11 @@ class PictureReader(VideoTrack):
             table = self._table(number)
             chosen = table.rows(slice(first, len(table)))
             self._before_samples(number)
-            fetched_bytes = fetched(self._ahead, [chosen]).ranges(
-                [ByteRange.of(max(at, 0), max(size, 0)) for at, size in _extents(chosen)]
+            extents = zip(chosen.offset.tolist(), chosen.size.tolist(), strict=True)
+            parts = fetched(self._ahead, [chosen]).parts(
+                (max(at, 0), max(size, 0)) for at, size in extents
             )
-            for n, data in enumerate(fetched_bytes):
+            for n, data in enumerate(parts):
                 if not data:
                     continue
                 place = number, first + n
@@ -364,10 +365,6 @@ class PictureReader(VideoTrack):
                 before = place
                 yield place, self._packet(data, chosen, n, entry)
             first = 0
-
-
-def _extents(table: SampleTable) -> Iterator[tuple[int, int]]:
-    return zip(table.offset.tolist(), table.size.tolist(), strict=True)
 
 
 FIRST_BYTES = 128 << 10
@@ -466,7 +463,7 @@ class KeyFrameReader(VideoTrack):
             data = self._ahead.read(ByteRange.of(offset, size))
         except TruncatedInput:
             return None
-        if not believe and not self._is_key(data):
+        if not believe and not can_start(self.track.info, data):
             return None
         seconds = hit.time.seconds
         self._begins = True
@@ -478,15 +475,3 @@ class KeyFrameReader(VideoTrack):
     def _before_samples(self, row: int) -> None:
         if not self.track.has_samples:
             self._take_ahead(row, FIRST_BYTES, whole=False)
-
-    def _is_key(self, data: bytes) -> bool:
-        """Whether decoding can start at a sample, as far as its bytes say."""
-        info = self.track.info
-        if every_sample(info.kind, info.format, info.codec):
-            return True
-        try:
-            return bool(
-                access_of(SampleBytes.of(data), info.format, info.codec, info.nal_length_size)
-            )
-        except CannotTell:
-            return True

@@ -395,6 +395,11 @@ class AudioTrack(OpenTrack):
                 left = min(max(warm - low, 0), high - low)
                 yield table.rows(slice(low, high)), left, self._why if is_closed[low] else ""
 
+    def _gap(self, low: int, high: int, why: str) -> Gap:
+        """That of a span of ticks of cts."""
+        shown = self.track.presentation
+        return Gap(shown(low).seconds, shown(high).seconds, why)
+
     @property
     def _why(self) -> str:
         encryption = self.track.info.encryption
@@ -612,9 +617,7 @@ class SoundStream(AudioTrack):
                             fifo.write(part)
                         at += fifo.samples - before
                 if why:
-                    shown = self.track.presentation
-                    stop = cts + max(1, duration)
-                    self._gaps.append(Gap(shown(cts).seconds, shown(stop).seconds, why))
+                    self._gaps.append(self._gap(cts, cts + max(1, duration), why))
                 while at - start >= AT_ONCE:
                     yield start, fifo.read(AT_ONCE)
                     start += AT_ONCE
@@ -632,15 +635,10 @@ class SoundStream(AudioTrack):
                 self.samples.rows(row, min(row + ROWS_AT_ONCE, rows))
             ):
                 if why:
-                    self._gaps.append(self._gap(table, why))
+                    self._gaps.append(self._gap(*span_of(table), why))
                     continue
                 for first in range(0, len(table), step):
                     yield table.rows(slice(first, first + step))
-
-    def _gap(self, table: SampleTable, why: str) -> Gap:
-        low, high = span_of(table)
-        shown = self.track.presentation
-        return Gap(shown(low).seconds, shown(high).seconds, why)
 
     def _packets(self, table: SampleTable) -> Iterable[tuple[int, int, bytes | None]]:
         """Composition time, duration and bytes of what is decoded at once."""

@@ -9,21 +9,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from threading import BoundedSemaphore, Lock, RLock
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from fragdex.decoding.codec import TrackCodec, engines_of, hold_back
 from fragdex.decoding.open_track import TrackSetup
 from fragdex.decoding.video_track import ParameterSets
 
-
-class _Anew(Protocol):
-    def begin_anew(self) -> None: ...
-
-
 _known: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def begin_anew_in_forks(thing: _Anew) -> None:
+def begin_anew_in_forks(thing: Any) -> None:
     """Have `thing.begin_anew()` called in each process that is forked, before anything else."""
     _known.add(thing)
 

@@ -8,7 +8,7 @@ from fragdex.errors import InexactIndex, UndecodableMedia
 from fragdex.fragments.table import SampleTable
 from fragdex.frames.decode_runs import Coding
 from fragdex.frames.decoders import DecoderPool, Decoders
-from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample
+from fragdex.indexing.access import can_start
 from fragdex.indexing.making import index as index_of
 from fragdex.indexing.making import index_source, read_init
 from fragdex.indexing.moov import plain_init
@@ -95,7 +95,6 @@ class FrameTrack:
         size = source.size if source.size is not None else self.index.file.size
         self.numbering = Numbering(self.track, self.samples, size=size, order=order, hidden=hidden)
         self.starts = SyncStarts(self.samples)
-        self._each = every_sample(info.kind, info.format, info.codec)
 
     def go_on(self, source: Source) -> None:
         """Read from here: the same file, opened again."""
@@ -109,17 +108,7 @@ class FrameTrack:
 
     def is_access(self, data: bytes | None) -> bool:
         """Whether decoding can begin at a sample, as far as its bytes say."""
-        if data is None:
-            return False
-        if self._each:
-            return True
-        info = self.track.info
-        try:
-            return bool(
-                access_of(SampleBytes.of(data), info.format, info.codec, info.nal_length_size)
-            )
-        except CannotTell:
-            return True
+        return data is not None and can_start(self.track.info, data)
 
     def _of_period(self, index: Index) -> Index:
         several = self._period is not None and len(index.periods) > 1

@@ -9,7 +9,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from fragdex.fragments.track_info import TrackInfo
 
 CHUNK = 4096
 """Bytes of a sample that are read at once: the headers in front of nearly every picture."""
@@ -289,6 +292,17 @@ def access_of(
     if reader is None:
         raise CannotTell(f"{codec or format!r} is not known here")
     return reader(sample)
+
+
+def can_start(info: TrackInfo, data: bytes) -> bool:
+    """Whether decoding can start at a sample of a track, as far as its bytes say."""
+    if every_sample(info.kind, info.format, info.codec):
+        return True
+    try:
+        sample = SampleBytes.of(data)
+        return bool(access_of(sample, info.format, info.codec, info.nal_length_size))
+    except CannotTell:
+        return True
 
 
 def _reader(format: str, codec: str | None) -> Callable[[SampleBytes], Access] | None:

@@ -253,8 +253,8 @@ def between(
     looks = FAR_LOOKS if remote else MOST_LOOKS
     beside = [
         at
-        for at, one in marked.items()
-        if one.flags & FragmentFlags.BESIDE and (part is None or at in part)
+        for at, (flags, _) in marked.items()
+        if flags & FragmentFlags.BESIDE and (part is None or at in part)
     ]
     for at in beside[:looks]:
         _inside(found, read, at)
@@ -265,21 +265,21 @@ def between(
     # what stands between a moof and its media data is looked for in a file that is near
     places, starts = [at for at, _ in known], [stop if remote else at for at, stop in known]
     walk = partial(_walk, found, read, source)
-    for at, one in marked.items():
+    for at, (flags, starts_at) in marked.items():
         number = bisect_left(places, at)
-        if not one.flags & FragmentFlags.BETWEEN:
+        if not flags & FragmentFlags.BETWEEN:
             continue
         inside = part is None or at in part
         begin = max((place.stop for place in period.init if place.stop <= at), default=0)
         if not number and period.number == 0:
-            walk(ByteRange(0, begin), one.begin, found.outer)
+            walk(ByteRange(0, begin), starts_at, found.outer)
         if inside:
-            walk(ByteRange(starts[number - 1] if number else begin, at), one.begin, found.boxes)
+            walk(ByteRange(starts[number - 1] if number else begin, at), starts_at, found.boxes)
         if number == len(places) - 1 and size is not None:
             if inside:
-                walk(ByteRange(starts[number], known[number][1]), one.begin, found.boxes)
+                walk(ByteRange(starts[number], known[number][1]), starts_at, found.boxes)
             before = len(found.events)
-            walk(ByteRange(known[number][1], size), one.begin, found.outer)
+            walk(ByteRange(known[number][1], size), starts_at, found.outer)
             found.late = len(found.events) - before
             if not inside:
                 del found.events[before:]
@@ -291,34 +291,26 @@ def between(
     return found
 
 
-class _Marked(NamedTuple):
-    """A moof with content next to it: its marks, and seconds at which its media begin."""
-
-    flags: int
-    begin: Fraction
+_MARKS: Final = np.uint32(FragmentFlags.BETWEEN | FragmentFlags.BESIDE)
 
 
 def _is_marked(period: Period) -> bool:
-    marks = np.uint32(FragmentFlags.BETWEEN | FragmentFlags.BESIDE)
-    return any((track.fragments.flags & marks).any() for track in period.tracks)
+    return any((track.fragments.flags & _MARKS).any() for track in period.tracks)
 
 
-def _marked(period: Period) -> dict[int, _Marked]:
-    """The moofs with content next to them, in file order."""
-    marks = np.uint32(FragmentFlags.BETWEEN | FragmentFlags.BESIDE)
-    marked: dict[int, _Marked] = {}
+def _marked(period: Period) -> dict[int, tuple[int, Fraction]]:
+    """The moofs with content next to them: their marks, and seconds at which their media begin."""
+    marked: dict[int, tuple[int, Fraction]] = {}
     for track in period.tracks:
         table = track.fragments
-        flags = table.flags & marks
+        flags = table.flags & _MARKS
         rows = np.flatnonzero((flags != 0) & (table.moof_offset != NULL))
         columns = table.moof_offset[rows], flags[rows], table.cts_min[rows]
         for at, flag, cts in zip(*(c.tolist() for c in columns), strict=True):
             known = cts != NULL and track.timescale
             begin = track.presentation(cts).fraction if known else Fraction(0)
-            before = marked.get(at)
-            if before is not None:
-                flag, begin = flag | before.flags, min(begin, before.begin)
-            marked[at] = _Marked(flag, begin)
+            before = marked.get(at, (0, begin))
+            marked[at] = flag | before[0], min(begin, before[1])
     return dict(sorted(marked.items()))
 
 

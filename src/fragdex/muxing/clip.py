@@ -85,8 +85,32 @@ def whole_fragments(
     last = max(bound(s.track, s.rows.cts_end, max) for s in copied)
     places = np.concatenate([s.rows.offset for s in copied])
     late = {s.track.id: s.track for s in beginnings if s.rows.offset[0] not in places}
-    fronts = fronts_of(period)
-    head, body = _copied(copied, init, read, keep_times, default_sizes(period), last, fronts)
+    sizes = default_sizes(period)
+    extents: dict[int, int] = {}
+    repaired: set[tuple[int, int]] = set()
+    for span in copied:
+        rows = span.rows
+        for offset, size, moof, flags in zip(
+            *(c.tolist() for c in (rows.offset, rows.size, rows.moof_offset, rows.flags)),
+            strict=True,
+        ):
+            extents[offset] = max(size, extents.get(offset, 0))
+            if flags & FragmentFlags.REPAIRED:
+                repaired.add((moof, span.track.id))
+    # An exact index has looked; a strict one has looked and kept what the file declares.
+    repair = any((s.rows.flags & FragmentFlags.APPROXIMATE).any() for s in copied)
+    move = Move(Fraction(0), {}, {}, repaired, repair, sizes)
+    shown = None
+    if not keep_times:
+        firsts = _firsts(copied, read)
+        seconds, back = moves(firsts)
+        # Where no tfdt says it, readers would start each track at 0.
+        untold = {track.id: dts for track, dts, _ in firsts}
+        move = Move(seconds, back, untold, repaired, repair, sizes)
+        shown = following([(seconds, last)])
+    head = clip_init(init, None, delays=keep_times, from_samples=False, kept=shown)
+    begins = sum(map(len, head))
+    body = _fragments(read, sorted(extents.items()), fronts_of(period), begins, move)
     ids = tuple(s.track.id for s in spans if s.track.id not in late)
     why = "its sample is in a fragment before those that are copied"
     gone = (track_left_out(track, why) for track in late.values())
@@ -104,42 +128,6 @@ def _as_copied(spans: Sequence[ClipSpan]) -> list[ClipSpan]:
         rows = np.flatnonzero(np.isin(span.track.fragments.offset, copied))
         spans_copied.append(replace(span, first=int(rows[0]), last=int(rows[-1]) + 1))
     return spans_copied
-
-
-def _copied(
-    spans: Sequence[ClipSpan],
-    init: bytes,
-    read: Read,
-    keep_times: bool,
-    sizes: Mapping[int, int],
-    stop: Fraction,
-    fronts: Mapping[int, int],
-) -> tuple[list[bytes], Iterator[Piece]]:
-    """The initialization segment, and whole fragments in file order, each once."""
-    places: dict[int, int] = {}
-    repaired: set[tuple[int, int]] = set()
-    for span in spans:
-        rows = span.rows
-        for offset, size, moof, flags in zip(
-            *(c.tolist() for c in (rows.offset, rows.size, rows.moof_offset, rows.flags)),
-            strict=True,
-        ):
-            places[offset] = max(size, places.get(offset, 0))
-            if flags & FragmentFlags.REPAIRED:
-                repaired.add((moof, span.track.id))
-    # An exact index has looked; a strict one has looked and kept what the file declares.
-    repair = any((s.rows.flags & FragmentFlags.APPROXIMATE).any() for s in spans)
-    move = Move(Fraction(0), {}, {}, repaired, repair, sizes)
-    shown = None
-    if not keep_times:
-        firsts = _firsts(spans, read)
-        seconds, back = moves(firsts)
-        # Where no tfdt says it, readers would start each track at 0.
-        untold = {track.id: dts for track, dts, _ in firsts}
-        move = Move(seconds, back, untold, repaired, repair, sizes)
-        shown = following([(seconds, stop)])
-    head = clip_init(init, None, delays=keep_times, from_samples=False, kept=shown)
-    return head, _fragments(read, sorted(places.items()), fronts, sum(map(len, head)), move)
 
 
 def _fragments(

@@ -17,11 +17,10 @@ from fragdex.muxing.clip import clip
 from fragdex.muxing.clip_span import Clip, Read
 from fragdex.muxing.embed import (
     MAX_MENDED,
-    MENDING,
     Edit,
-    Shifts,
     embed,
     joined,
+    mended,
     mended_box,
     repeated,
     walked,
@@ -200,23 +199,10 @@ def _moov_in_front(source: Source, size: int) -> tuple[list[tuple[ByteRange, byt
         return small, end, has_gaps
     given = _spliced(plain, part.start, small)
     place = (boxes[0][1].stop if types[0] == "ftyp" else 0) if is_behind else part.start
-    others = [
-        (MENDING[code], where, whole(source.read, where))
-        for code, where in boxes
-        if code in MENDING and code != "moov"
-    ]
-    rebuilt, made_others = given, [data for _, _, data in others]
-    while True:
-        edits = [(ByteRange(place, place), rebuilt), (part, b"")]
-        edits += [(where, data) for (_, where, _), data in zip(others, made_others, strict=True)]
-        shifts = Shifts((where, len(data)) for where, data in [*edits, *brands, *gone])
-        before = [len(rebuilt), *map(len, made_others)]
-        rebuilt = mended_box(given, part.start, shifts)
-        made_others = [mend(data, where.start, shifts) for mend, where, data in others]
-        if [len(rebuilt), *map(len, made_others)] == before:
-            edits[0] = (edits[0][0], rebuilt)
-            edits[2:] = [(w, d) for (_, w, _), d in zip(others, made_others, strict=True)]
-            return [*edits, *brands, *gone], end, has_gaps
+    front = (mended_box, ByteRange(place, place), part.start, given)
+    others = (one for one in boxes if one[0] != "moov")
+    _, changed = mended(source.read, others, [(part, b""), *brands, *gone], [front])
+    return [*changed, (part, b""), *brands, *gone], end, has_gaps
 
 
 def _agreeing(

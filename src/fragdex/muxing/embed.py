@@ -276,7 +276,10 @@ class ChangedFragments:
         self.grown: list[tuple[ByteRange, int]] = []
         self.relative = False
         for at in moofs:
-            part, header = _moof_at(read, at)
+            head = read_header(read(ByteRange.of(at, 16)))
+            if head is None or head.type != b"moof" or head.size < head.length:
+                raise MalformedBox("there is no moof where the index says", offset=at)
+            part, header = ByteRange.of(at, head.size), head.length
             data = whole(read, part)
             self.relative |= _is_relative(data, header)
             stale = self._stale(at)
@@ -348,14 +351,6 @@ class ChangedFragments:
                 offset=moof,
                 found=f"media data at byte {first}",
             )
-
-
-def _moof_at(read: Read, at: int) -> tuple[ByteRange, int]:
-    """A moof's place, and the bytes of its header."""
-    header = read_header(read(ByteRange.of(at, 16)))
-    if header is None or header.type != b"moof" or header.size < header.length:
-        raise MalformedBox("there is no moof where the index says", offset=at)
-    return ByteRange.of(at, header.size), header.length
 
 
 def whole(read: Read, part: ByteRange) -> bytes:
@@ -535,19 +530,33 @@ def walked(read: Read, at: int, stop: int) -> Iterator[tuple[str, ByteRange]]:
         at += size
 
 
+Mending: TypeAlias = tuple[Callable[[bytes, int, Shifts], bytes], ByteRange, int, bytes]
+"""What moves a box, what the result stands in place of, where the box begins, and its bytes."""
+
+
 def mended(
-    read: Read, outside: list[tuple[str, ByteRange]], edits: list[Edit]
+    read: Read,
+    outside: Iterable[tuple[str, ByteRange]],
+    edits: list[Edit],
+    more: Iterable[Mending] = (),
 ) -> tuple[Shifts, list[Edit]]:
-    """Where everything goes, and the boxes that speak of places in the file.
+    """Where everything goes, and the boxes that speak of places in the file, `more` first.
 
     A moov that grows moves what it speaks of, so that it is repaired again until its size stays:
     each turn can only give more of its tables 64 bits.
     """
-    todo = [(MENDING[code], part, whole(read, part)) for code, part in outside if code in MENDING]
-    changed: list[Edit] = [(part, data) for _, part, data in todo]
+    todo = [
+        *more,
+        *(
+            (MENDING[code], part, part.start, whole(read, part))
+            for code, part in outside
+            if code in MENDING
+        ),
+    ]
+    changed: list[Edit] = [(place, data) for _, place, _, data in todo]
     while True:
         shifts = Shifts((part, len(data)) for part, data in [*edits, *changed])
         before = [len(data) for _, data in changed]
-        changed = [(part, mend(data, part.start, shifts)) for mend, part, data in todo]
+        changed = [(place, mend(data, start, shifts)) for mend, place, start, data in todo]
         if [len(data) for _, data in changed] == before:
             return shifts, changed

@@ -7,7 +7,7 @@ are hidden there are needed by those after them, and get a tick each before the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from math import ceil, lcm
@@ -49,11 +49,6 @@ class Piece:
     name: str
     plan: Plan
 
-    @property
-    def media(self) -> tuple[PlannedTrack, ...]:
-        """Its tracks."""
-        return self.plan.tracks
-
 
 @record(slots=True, eq=False)
 class JoinedTrack:
@@ -86,46 +81,33 @@ def lanes_of(pieces: Sequence[Piece]) -> list[JoinedTrack]:
     """
     lanes: list[JoinedTrack] = []
     for piece in pieces:
-        for alike in (_same_language, _same_kind):
-            for media in piece.media:
+        for like in (_language, lambda track: track.kind):
+            for media in piece.plan.tracks:
                 if any(lane.members.get(piece.number) is media for lane in lanes):
                     continue
                 free = [
                     lane
                     for lane in lanes
-                    if piece.number not in lane.members and alike(lane.first, media.track)
+                    if piece.number not in lane.members and like(lane.first) == like(media.track)
                 ]
                 if free:
                     lane = min(free, key=lambda one: one.first.id != media.track.id)
                     lane.members[piece.number] = media
-        for media in piece.media:
+        for media in piece.plan.tracks:
             if not any(lane.members.get(piece.number) is media for lane in lanes):
                 used = {lane.id for lane in lanes}
                 own = media.track.id
                 lanes.append(JoinedTrack(own if own not in used else max(used) + 1, media.track))
                 lanes[-1].members[piece.number] = media
     for lane in lanes:
-        lane.timescale = _timescale(media.timescale for media in lane.members.values())
+        scales = [media.timescale for media in lane.members.values()]
+        lane.timescale = lcm(*scales) if lcm(*scales) <= _FINEST else max(scales)
         _describe(lane, pieces)
     return lanes
 
 
-def _same_language(one: Track, other: Track) -> bool:
-    return _same_kind(one, other) and _language(one) == _language(other)
-
-
-def _same_kind(one: Track, other: Track) -> bool:
-    return one.kind == other.kind
-
-
-def _language(track: Track) -> str | None:
-    return track.info.extended_language or track.info.language
-
-
-def _timescale(scales: Iterable[int]) -> int:
-    known = list(scales)
-    timescale = lcm(*known)
-    return timescale if timescale <= _FINEST else max(known)
+def _language(track: Track) -> tuple[str, str | None]:
+    return track.kind, track.info.extended_language or track.info.language
 
 
 def _describe(lane: JoinedTrack, pieces: Sequence[Piece]) -> None:
@@ -234,7 +216,7 @@ _SHORT: Final = Fraction(1, 2)
 def segments_of(pieces: Sequence[Piece], starts: Starts, seconds: Fraction | None) -> Segments:
     """The segments of a timeline; each has samples of one piece."""
     *early, last = pieces
-    cut_off = (replace(p.plan, tracks=tuple(map(_without_rest, p.media))) for p in early)
+    cut_off = (replace(p.plan, tracks=tuple(map(_without_rest, p.plan.tracks))) for p in early)
     early = [replace(p, plan=plan) for p, plan in zip(early, cut_off, strict=True)]
     pieces = [
         _cut_off(piece, begins=n > 0, ends=starts is None and n < len(early))
@@ -321,7 +303,8 @@ def _span(piece: Piece) -> tuple[Fraction, Fraction]:
     To the end of the pictures; sound that lasts longer by less than half an access unit is left to
     overlap the next file's, so that pictures of recordings that were split follow each other.
     """
-    shown = [m for m in piece.media if m.track.kind in ("video", "audio")] or list(piece.media)
+    tracks = piece.plan.tracks
+    shown = [m for m in tracks if m.track.kind in ("video", "audio")] or tracks
     begin = min(_seconds(m, max(int(m.presentation.min()), 0)) for m in shown)
     lead = reference(shown)
     beside = [m for m in shown if m is not lead]
@@ -349,7 +332,7 @@ def _cut_off(piece: Piece, begins: bool, ends: bool) -> Piece:
     """
     begin, stop = _span(piece)
     tracks, left_out = [], list(piece.plan.left_out)
-    for media in piece.media:
+    for media in piece.plan.tracks:
         track, scale = media.track, media.timescale
         low, high = ceil(begin * scale) if begins else -FAR, int(stop * scale) if ends else FAR
         ended = media.presentation + media.durations
@@ -404,7 +387,8 @@ class _Placed:
         self.parts: dict[int, PlannedTrack] = {}
         before: PlannedTrack | None = None
         for number, (media, hidden, _) in moved.items():
-            media = _decoded(media, media.decode - (delay - _delay(media)))
+            decode = media.decode - (delay - _delay(media))
+            media = media.timed(media.presentation, decode, media.durations)
             if hidden.any():
                 media = _squeezed(media, hidden, int(media.presentation[~hidden].min()))
             before = self._without_same(before, media)
@@ -550,10 +534,6 @@ def _said(media: PlannedTrack, piece: Piece, part: slice) -> PlannedTrack:
 def _delay(media: PlannedTrack) -> int:
     """Ticks from the first decode time to the first presentation time."""
     return int(media.presentation.min()) - int(media.decode[0])
-
-
-def _decoded(media: PlannedTrack, decode: Int64) -> PlannedTrack:
-    return media.timed(media.presentation, decode, media.durations)
 
 
 def _ticks(column: Int64, own: int, scale: int) -> Int64:

@@ -17,7 +17,7 @@ from fragdex.byterange import ByteRange, Fetched, plan_reads
 from fragdex.errors import BuildError, NoSyncSample, TruncatedInput
 from fragdex.fragments.table import Bool, Int64, SampleTable
 from fragdex.fragments.track_info import Movie
-from fragdex.indexing.access import CannotTell, SampleBytes, access_of, every_sample, family_of
+from fragdex.indexing.access import can_start, family_of
 from fragdex.indexing.codecs import Missing, body, decoder_config
 from fragdex.indexing.moov import plain_init
 from fragdex.muxing.between import between
@@ -235,7 +235,7 @@ def _data(window: Window, source: Source, fetch: Fetch) -> list[bytes]:
             )
         data.append(part)
     for number in window.starts.tolist():
-        if not can_start(window.track, data[number]):
+        if not can_start(window.track.info, data[number]):
             raise NoSyncSample(
                 f"no decoder can start at sample {int(window.samples[number]) + 1} of track "
                 f"{window.track.id}, whatever its flags say",
@@ -243,17 +243,6 @@ def _data(window: Window, source: Source, fetch: Fetch) -> list[bytes]:
                 advice="make the window with verified=True",
             )
     return data
-
-
-def can_start(track: Track, data: bytes) -> bool:
-    """Whether a decoder can start at a sample, as far as its bytes say."""
-    info = track.info
-    if every_sample(info.kind, info.format, info.codec):
-        return True
-    try:
-        return bool(access_of(SampleBytes.of(data), info.format, info.codec, info.nal_length_size))
-    except CannotTell:
-        return True
 
 
 def _samples(window: Window) -> tuple[SampleTable, int, int]:
