@@ -257,13 +257,15 @@ class _Ranges(NamedTuple):
         start = np.concatenate(starts) if starts else _NONE
         stop = np.concatenate(stops) if stops else _NONE
         if len(start) <= FEW:
-            joined: list[list[int]] = []
+            lows: list[int] = []
+            highs: list[int] = []
             for low, high in sorted(zip(start.tolist(), stop.tolist(), strict=True)):
-                if joined and low < high and low - joined[-1][1] <= max_gap:
-                    joined[-1][1] = max(joined[-1][1], high)
+                if lows and low < high and low - highs[-1] <= max_gap:
+                    highs[-1] = max(highs[-1], high)
                 elif low < high:
-                    joined.append([low, high])
-            return cls(*np.array(joined, np.int64).reshape(-1, 2).T.copy())
+                    lows.append(low)
+                    highs.append(high)
+            return cls(np.array(lows, np.int64), np.array(highs, np.int64))
         if (start >= stop).any():
             some = start < stop
             start, stop = start[some], stop[some]
