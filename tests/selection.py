@@ -217,14 +217,11 @@ def _face():
 @cache
 def _commands():
     """{command, or group of them: the module that has it}, as the command line imports them."""
-    tree = ast.parse((ROOT / "src/fragdex/cli/app.py").read_bytes())
-    modules = {}
-    for node in tree.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict):
-            for name, members in zip(node.value.keys, node.value.values, strict=True):
-                for call in (one for one in ast.walk(members) if isinstance(one, ast.Call)):
-                    modules.setdefault(name.value, call.args[0].value)
-    return modules
+    from fragdex.cli.app import COMMANDS, SERVICE_COMMANDS, SERVICE_GROUPS
+
+    groups = {word: next(iter(members.values())) for word, (_, members) in SERVICE_GROUPS.items()}
+    every = COMMANDS | SERVICE_COMMANDS | groups
+    return {word: command.module for word, command in every.items()}
 
 
 @cache
