@@ -176,10 +176,7 @@ def _compare_frames(
         counts = [counts[0] + (a is not None), counts[1] + (b is not None)]
         if number == 0:
             comparison.sizes = _size(a), _size(b)
-        if a is None or b is None:
-            comparison.differing += 1
-            continue
-        if _size(a) != _size(b):
+        if a is None or b is None or _size(a) != _size(b):
             comparison.differing += 1
             continue
         pixels = _pixels(a, b)

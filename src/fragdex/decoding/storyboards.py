@@ -24,7 +24,6 @@ from fragdex.decoding.picture_files import (
     scaled_and_cropped,
 )
 from fragdex.decoding.pictures import KeyFrameReader, nearest_sync, shown_size, upright
-from fragdex.decoding.video_track import Picture
 from fragdex.errors import InexactIndex, LimitExceeded, UndecodableMedia
 from fragdex.muxing.captions import timing
 from fragdex.packaging.m3u8 import Stretch, address, media_playlist, target_duration
@@ -321,18 +320,13 @@ class Storyboard(SheetLayout):
         """A picture in the size of a tile, or smaller; neighbours with one key frame share it."""
         if self._last is not None and self._last[0] == hit.cts:
             return self._last[1:]
-        picture = self._picture(hit)
-        if picture is None:
+        try:
+            picture = self._reader.near(hit.time)
+        except UndecodableMedia:
             return None
         size, _ = scaled_and_cropped(shown_size(picture), self.width, self.height, "contain")
         self._last = hit.cts, upright(picture, size)[:, :, :3], picture.time
         return self._last[1:]
-
-    def _picture(self, hit: Hit) -> Picture | None:
-        try:
-            return self._reader.near(hit.time)
-        except UndecodableMedia:
-            return None
 
     def close(self) -> None:
         """Close the source, if it was opened here."""

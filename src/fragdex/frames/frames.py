@@ -189,7 +189,9 @@ class Frames:
     def _usual_threads(self) -> int:
         decoders = self._opened.decoders
         if decoders.device is None:
-            return min(_processors(), MOST_THREADS)
+            is_told = hasattr(os, "sched_getaffinity")
+            own = len(os.sched_getaffinity(0)) if is_told else os.cpu_count() or 1
+            return min(own, MOST_THREADS)
         return decoders.side_by_side() if decoders.stays else THREADS_OF_DEVICE
 
     def _source(self) -> Source:
@@ -738,7 +740,3 @@ _OWN = (
     "format", "crop", "size", "rotate", "period", "order", "hidden", "damaged", "threads", "cache",
     "device", "output", "conversion", "init",
 )  # fmt: skip
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -219,18 +219,15 @@ class Sources:
         if number not in self._open:
             given, known = self._given[number], self._known[number]
             media = known.media(given)
-            self._close_oldest()
+            # A timeline may have more files than a process may have open.
+            if len(self._mine) >= _MOST_OPEN:
+                self._open.pop(self._mine.pop(0)).close()
             opened = open_source(media)
             self._open[number] = opened
             if opened is not given:
                 self._mine.append(number)
             self._check(number)
         return self._open[number]
-
-    def _close_oldest(self) -> None:
-        """A timeline may have more files than a process may have open."""
-        if len(self._mine) >= _MOST_OPEN:
-            self._open.pop(self._mine.pop(0)).close()
 
     def bytes_of(self, parts: Iterable[Block]) -> Iterator[bytes]:
         """The bytes of parts, piece by piece in their order.
@@ -314,7 +311,9 @@ class Sources:
                 yield part
                 continue
             spans = by_source[part.source]
-            span, data = spans[bisect_right(spans, part.range.start, key=_start) - 1]
+            span, data = spans[
+                bisect_right(spans, part.range.start, key=lambda one: one[0].start) - 1
+            ]
             low, high = part.range.start - span.start, part.range.stop - span.start
             yield data if high - low == len(data) else data[low:high]
 
@@ -369,10 +368,6 @@ def _identified(block: Block) -> bytes:
     if isinstance(block, (Scattered, Interleaved)):
         return b"".join(map(_identified, block.parts()))
     return f"{block.source} {block.range.start} {block.range.stop};".encode()
-
-
-def _start(span: tuple[ByteRange, bytes]) -> int:
-    return span[0].start
 
 
 _RECIPES: Final = json.JSONEncoder(sort_keys=True)

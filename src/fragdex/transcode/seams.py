@@ -197,21 +197,6 @@ def _hevc(settings: SeamSettings) -> dict[str, str]:
     return {"preset": "ultrafast", "x265-params": params}
 
 
-def _svt_av1(settings: SeamSettings) -> dict[str, str]:
-    return {"preset": "10", "svtav1-params": "scd=0:lp=2"}
-
-
-def _libaom(settings: SeamSettings) -> dict[str, str]:
-    return {"cpu-used": "6", "row-mt": "1", "lag-in-frames": "0"}
-
-
-def _libvpx(settings: SeamSettings) -> dict[str, str]:
-    # Without pictures that are only referred to, each picture is a frame of its own. Threads of
-    # rows may give other bytes in the next run.
-    alike = {"lag-in-frames": "0", "auto-alt-ref": "0", "row-mt": "0"}
-    return {"deadline": "realtime", "cpu-used": "8", **alike}
-
-
 @record(frozen=True, slots=True)
 class _Encoder:
     """An encoder of FFmpeg's libraries.
@@ -230,10 +215,30 @@ _ENCODERS: Final = {
     "avc": (_Encoder("libx264", (20, 14, 8, 1), _avc),),
     "hevc": (_Encoder("libx265", (20, 14, 8, 1), _hevc),),
     "av1": (
-        _Encoder("libsvtav1", (20, 12, 5, 1), _svt_av1),
-        _Encoder("libaom-av1", (20, 12, 5, 1), _libaom),
+        _Encoder(
+            "libsvtav1", (20, 12, 5, 1), lambda _: {"preset": "10", "svtav1-params": "scd=0:lp=2"}
+        ),
+        _Encoder(
+            "libaom-av1",
+            (20, 12, 5, 1),
+            lambda _: {"cpu-used": "6", "row-mt": "1", "lag-in-frames": "0"},
+        ),
     ),
-    "vp9": (_Encoder("libvpx-vp9", (28, 16, 8, 0), _libvpx),),
+    # Without pictures that are only referred to, each picture is a frame of its own. Threads of
+    # rows may give other bytes in the next run.
+    "vp9": (
+        _Encoder(
+            "libvpx-vp9",
+            (28, 16, 8, 0),
+            lambda _: {
+                "deadline": "realtime",
+                "cpu-used": "8",
+                "lag-in-frames": "0",
+                "auto-alt-ref": "0",
+                "row-mt": "0",
+            },
+        ),
+    ),
 }
 """Encoders of each codec; the first that is there and takes the pictures is used."""
 CODECS: Final = tuple(_ENCODERS)

@@ -392,15 +392,15 @@ class _Film:
         """A number that no parameter set of the video has."""
         if self.family != "avc":
             return 0
-        sets = [_first_number(unit[4:]) for unit in self._sets("sequenceParameterSets")]
-        sets += [_first_number(unit[1:]) for unit in self._sets("pictureParameterSets")]
+        sets = [
+            _first_number(bytes(unit)[start:])
+            for name, start in (("sequenceParameterSets", 4), ("pictureParameterSets", 1))
+            for unit in self.configuration[name]
+        ]
         free = next((n for n in range(1, MOST_SETS) if n not in sets), None)
         if free is None:
             raise BuildError("the track uses the numbers of all parameter sets")
         return free
-
-    def _sets(self, name: str) -> list[bytes]:
-        return [bytes(unit) for unit in self.configuration[name]]
 
     def fitted(self, seam: Seam, numbers: Int64, *, last: bool) -> tuple[bytes, ...]:
         """The samples of a seam as the track has them.
