@@ -1,7 +1,6 @@
 """A track with holes of days in its sound: only what has sound is made into slices."""
 
 from fractions import Fraction
-from types import SimpleNamespace
 
 import av
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 
 import fragdex
 from fragdex.speech.slices import Listener
+from speech.conftest import Echo
 
 DAYS = 47 * 3600
 RATE = 8000
@@ -17,7 +17,7 @@ FORMS = {
     "one-fragment": {"movflags": "frag_custom+empty_moov+default_base_moof"},
     "fragments": {"frag_duration": "500000", "movflags": "empty_moov+default_base_moof"},
 }
-ENGINE = SimpleNamespace(detect=lambda probes: "en", window_ms=0)
+ENGINE = Echo()
 
 
 def sound(path, starts, options, last=None):

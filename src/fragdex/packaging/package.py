@@ -257,13 +257,14 @@ class Package(Mapping[str, View]):
 
         low, kept = self._low_latency, stretches.shortened(one, self.title)
         digest = None if kept is None or skip else kept.kept.digest
-        write = self._writers.get_or_make(
-            (one.name, ahead, until),
-            _WRITERS,
-            partial(playlists.media_writer, one, self.title, low, ahead, until),
-            worth=lambda _: self.title.growth is not None,
-        )
-        return self._text(HLS, name, partial(write, skip), digest)
+
+        def write() -> bytes:
+            make = partial(playlists.media_writer, one, self.title, low, ahead, until)
+            if self.title.growth is None:
+                return make()(skip)
+            return self._writers.get_or_make((one.name, ahead, until), _WRITERS, make)(skip)
+
+        return self._text(HLS, name, write, digest)
 
     def reloaded(self, name: str, *, skip: bool = False, segment: int | None = None) -> View:
         """A media playlist as players get it who load it again while the title grows.
