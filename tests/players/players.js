@@ -97,6 +97,8 @@ async function play(rate) {
   // that it ended counts also where a player has changed the duration by then, as dash.js may
   const told = new Promise((resolve) => video.addEventListener("ended", resolve, { once: true }));
   const over = Promise.race([until("ended", () => video.ended), told]);
+  // dash.js pauses and plays to break what it takes for a stall; on a slow machine it stayed paused
+  video.addEventListener("pause", () => video.ended || video.play().catch(() => {}));
   // on a slow machine a film that plays already may be over
   if (!video.ended) await Promise.race([video.play(), over]);
   await over;
