@@ -474,7 +474,7 @@ class View:
         ]
         description = hashlib.md5(usedforsecurity=False)
         if any(s.size is None and s.etag is None for s in self.sources):
-            known = [[s.grows_as] for s in self.sources]
+            known = [[s.grows_as, s.revision] for s in self.sources]
             for block in self.blocks():
                 description.update(_identified(block))
         description.update(json.dumps([_FORMAT, known, self.recipe]).encode())

@@ -34,8 +34,6 @@ class LiveFilm:
         self, places: list[str], indexes: Sequence[Index], options: dict[str, Any]
     ) -> None:
         self._places, self._indexes, self._options = places, list(indexes), options
-        known = indexes[0].file.grows_as
-        self._turn = known[2] if known else 0
         self._lock, self._growing = threading.Lock(), threading.Lock()
 
     @classmethod
@@ -82,8 +80,10 @@ class LiveFilm:
 
     def windows(self, sources: list[Source]) -> tuple[Index, ...]:
         """The indexes of the ends of files, as `ServedFilm` has them."""
-        every = zip(self.title.windows, sources, strict=True)
-        return tuple(growing_index(index, source, self._turn) for index, source in every)
+        every = zip(self.title.windows, sources, self._indexes, strict=True)
+        return tuple(
+            growing_index(window, source, known.file.revision) for window, source, known in every
+        )
 
     def whole(self, number: int) -> Index:
         """The index of a whole file, with what has come.
@@ -92,26 +92,25 @@ class LiveFilm:
         """
         with self._lock, open_source(self._places[number], **self._options) as source:
             index = self._indexes[number]
-            if source.identity != (index.file.grows_as or ())[:2]:
+            if source.identity != index.file.grows_as:
                 raise SourceChanged(
                     f"there is another file at {source.name} now", advice="open and index it again"
                 )
             if source.size != index.file.size:
                 index = self._indexes[number] = growing_index(
-                    index.extend(source), source, self._turn
+                    index.extend(source), source, index.file.revision
                 )
         return index
 
 
-def growing_index(index: Index, source: Source, turn: int) -> Index:
+def growing_index(index: Index, source: Source, revision: int) -> Index:
     """The index of a file to which more is written while it is served.
 
     Args:
-        turn: how often the file was found cut or written again.
+        revision: how often the file was found cut or written again.
     """
-    identity = source.identity
     return Index(
-        replace(index.file, grows_as=identity and (*identity, turn)),
+        replace(index.file, grows_as=source.identity, revision=revision),
         index.how,
         index.periods,
         findings=index.findings,

@@ -132,7 +132,7 @@ def _of(path: Path, place: str, source: Source) -> Index | None:
 
 _MOST_VIEWS: Final = 8
 _MOST_IDLE: Final = 16
-_MOST_TURNS: Final = 4096
+_MOST_REVISIONS: Final = 4096
 """Titles of which it is known that a file was cut or written again."""
 
 
@@ -203,19 +203,20 @@ class ServedFilm:
 
     def is_same(self, sources: list[Source]) -> bool:
         """Whether it grew, and files are the same with more."""
-        if not self.growing:
-            return False
-        every = zip(self.windows, sources, self.fingerprints, strict=True)
-        return not self.is_cut(sources) and all(
-            fingerprint(index, source) == known for index, source, known in every
-        )
+        return bool(self.growing) and self._fingerprints(sources) == self.fingerprints
 
     def is_cut(self, sources: list[Source]) -> bool:
         """Whether it grew, and files are shorter now, or have other fragments."""
-        every = zip(self.windows, sources, self.fingerprints, strict=True)
-        return bool(self.growing) and any(
-            (source.size or 0) < (index.file.size or 0) or fingerprint(index, source)[1] != known
-            for index, source, (_, known) in every
+        if not self.growing:
+            return False
+        pairs = zip(self._fingerprints(sources), self.fingerprints, strict=True)
+        return any(now[1] != known[1] for now, known in pairs)
+
+    def _fingerprints(self, sources: list[Source]) -> tuple[tuple[str, str], ...]:
+        """Those of files as they are now; where they are shorter, of none."""
+        return tuple(
+            ("", "") if (source.size or 0) < (index.file.size or 0) else fingerprint(index, source)
+            for index, source in zip(self.windows, sources, strict=True)
         )
 
     def close(self) -> None:
@@ -312,7 +313,7 @@ class Titles:
         self._notes = self._indexes.folder if notes is None else notes
         self.writes = Writes(0.0 if self.remote else growing, self._notes)
         self._films: OrderedDict[tuple[str, ...], OpenTitle] = OrderedDict()
-        self._turns: OrderedDict[tuple[str, ...], int] = OrderedDict()
+        self._revisions: OrderedDict[tuple[str, ...], int] = OrderedDict()
         self._lock = threading.Lock()
         # each as long as somebody opens the title, or waits for it
         self._opening: WeakValueDictionary[tuple[str, ...], Any] = WeakValueDictionary()
@@ -397,7 +398,7 @@ class Titles:
                 now = os.stat(f"{self.root}/{name}")
             except OSError:
                 return None
-            same = (now.st_dev, now.st_ino) == (index.file.grows_as or ())[:2]
+            same = (now.st_dev, now.st_ino) == index.file.grows_as
             if not same or now.st_size < (index.file.size or 0):
                 return None
             states.append((now.st_size, now.st_mtime_ns))
@@ -573,9 +574,9 @@ class Titles:
             if not growing and grew:
                 growing = "ended"  # what was announced of it keeps its entity tags
             if growing:
-                turn = self._turn(names, sources, before)
+                revision = self._revision(names, sources, before)
                 every = zip(indexes, sources, strict=True)
-                indexes = tuple(growing_index(*both, turn) for both in every)
+                indexes = tuple(growing_index(*both, revision) for both in every)
             fingerprints = tuple(map(fingerprint, indexes, sources)) if growing else ()
             if growing:
                 if before is None or None in known:
@@ -608,15 +609,15 @@ class Titles:
             film.__dict__["package"] = live.title.package
         return film
 
-    def _turn(
+    def _revision(
         self, names: tuple[str, ...], sources: list[Source], before: ServedFilm | None
     ) -> int:
         """How often files were found cut or written again: equal tags are of equal bytes."""
         if before is not None and before.is_cut(sources):
-            self._turns[names] = self._turns.pop(names, 0) + 1
-            while len(self._turns) > _MOST_TURNS:
-                self._turns.popitem(last=False)
-        return self._turns.get(names, 0)
+            self._revisions[names] = self._revisions.pop(names, 0) + 1
+            while len(self._revisions) > _MOST_REVISIONS:
+                self._revisions.popitem(last=False)
+        return self._revisions.get(names, 0)
 
     def _grown(
         self,

@@ -112,7 +112,9 @@ class Periods:
         growing = asked.growing
         sources = self.sources or tuple(
             # its size and time change with what comes
-            FileInfo(index.file.name, grows_as=index.file.grows_as) if growing else index.file
+            replace(index.file, size=None, md5=None, etag=None, mtime_ns=None)
+            if growing
+            else index.file
             for index in indexes
         )
         known = replace(self, sources=sources)

@@ -27,8 +27,8 @@ class FileInfo:
         etag: the server's entity tag, or None.
         mtime_ns: nanoseconds since 1970 at which a local file was last written, or None.
         grows_as: device and inode of a local file that is still written: it is the same file as
-            long as it is that one and not shorter than `size`; then how often it was found cut or
-            written again, which tells its tags from earlier ones. None: it must not change at all.
+            long as it is that one and not shorter than `size`. None: it must not change at all.
+        revision: how often that file was found cut or written again: its tags name it, too.
     """
 
     name: str = ""
@@ -36,7 +36,8 @@ class FileInfo:
     md5: Digest | None = None
     etag: str | None = None
     mtime_ns: int | None = None
-    grows_as: tuple[int, int, int] | None = field(default=None, compare=False, repr=False)
+    grows_as: tuple[int, int] | None = field(default=None, compare=False, repr=False)
+    revision: int = field(default=0, compare=False, repr=False)
 
     @property
     def path(self) -> str | None:
@@ -108,7 +109,7 @@ class FileInfo:
         """
         if self.grows_as is not None:
             # A file that is still written: what was complete stays, whatever is added.
-            if identity is not None and identity != self.grows_as[:2]:
+            if identity is not None and identity != self.grows_as:
                 raise SourceChanged(f"there is another file at {name} now", advice="index it again")
             if size is not None and self.size is not None and size < self.size:
                 raise SourceChanged(

@@ -390,7 +390,7 @@ def _index(
 
 def _named(index: Index, name: str) -> Index:
     """The index of an upload, which is the same file with more."""
-    file = replace(index.file, name=name, grows_as=(*_identity(name), 0))
+    file = replace(index.file, name=name, grows_as=_identity(name))
     return Index(
         file, index.how, index.periods, findings=index.findings, complete=index.complete,
         resume_offset=index.resume_offset, digests=index.digests,
