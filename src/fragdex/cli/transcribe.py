@@ -512,8 +512,8 @@ def _report(
 
 def _line(facts: dict[str, Any]) -> str:
     words = f"{facts['words']:,} word{'' if facts['words'] == 1 else 's'}"
-    found = dict.fromkeys(one["language"] for one in facts["languages"])
-    language = f" ({', '.join(found) or facts['language']})" if facts["language"] else ""
+    languages = dict.fromkeys(one["language"] for one in facts["languages"])
+    language = f" ({', '.join(languages) or facts['language']})" if facts["language"] else ""
     where = f"{facts['captions']}: " if facts["captions"] not in (None, "-") else ""
     return f"{where}{words}{language} by {facts['engine']}, in {facts['seconds']:.1f} s"
 

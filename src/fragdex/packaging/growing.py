@@ -56,7 +56,7 @@ from fragdex.packaging import stretches
 from fragdex.packaging.continued import Continued, Kept, Shortened
 from fragdex.packaging.m3u8 import SKIPPED_UNTIL
 from fragdex.packaging.package import Package, package_of
-from fragdex.packaging.periods import Asked, Periods, carrier
+from fragdex.packaging.periods import PackageOptions, Periods, carrier
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.titling import PACKAGED, UNIX, Chosen, Title
 from fragdex.record import record
@@ -564,7 +564,7 @@ class GrowingTitle:
         segment_duration: TimeLike | None,
         began: datetime | None,
     ) -> None:
-        self._asked = Asked(
+        self._options = PackageOptions(
             seconds_of(segment_duration), growing=True, began=began, low_latency=True
         )
         self._over, self._number = Periods(), 0
@@ -617,7 +617,7 @@ class GrowingTitle:
         if any(len(one.periods) != number + 1 or not one.periods[-1].tracks for one in indexes):
             raise Irregular
         ended = range(self._number, number)
-        self._over = self._over.then(indexes, sources, ended, self._asked, over=True)
+        self._over = self._over.then(indexes, sources, ended, self._options, over=True)
         self._number, self._last = number, None
         over = self._over
         keys = (key for tracks in over.listed for one in tracks for key in one.entry_keys)
@@ -649,7 +649,7 @@ class GrowingTitle:
         """
         if self._last is None:
             try:
-                periods = self._over.then(windows, sources, [self._number], self._asked)
+                periods = self._over.then(windows, sources, [self._number], self._options)
             except (BuildError, NoSyncSample):
                 if is_last:
                     raise
@@ -658,12 +658,12 @@ class GrowingTitle:
                 raise Irregular
             if periods.waits and not is_last:
                 return False
-            first = package_of(periods, windows, self._asked)
+            first = package_of(periods, windows, self._options)
             first = first.continued(self._with_shortened(first.title))
             self.windows, self.package = list(windows), first
             if periods.waits:
                 return False
-            self._last = _GrowingPeriod(first, periods, windows, self._asked.length)
+            self._last = _GrowingPeriod(first, periods, windows, self._options.length)
         self._last.take(windows, sources, whole, SURPLUS if is_last else 1)
         self.windows, self.package = self._last.windows, self._last.package
         return True

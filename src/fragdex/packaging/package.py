@@ -22,7 +22,7 @@ from fragdex.formats.subsegments import period_of
 from fragdex.lru_cache import LRUCache
 from fragdex.muxing.segments import seconds_of
 from fragdex.muxing.view import View, one_for_each
-from fragdex.packaging.periods import Asked, Periods
+from fragdex.packaging.periods import PackageOptions, Periods
 from fragdex.packaging.playlists import MANIFEST
 from fragdex.packaging.renditions import Rendition
 from fragdex.packaging.subtitles import Captions, Subtitles, read_captions
@@ -517,16 +517,16 @@ def package(
             )
         why = f"captions: they are for one period, and there are {len(numbers)}"
         known, texts = replace(known, left_out=(why,)), []
-    asked = Asked(length, wanted, tuple(texts), growing, began, date_ranges, low_latency)
-    known = known.then(given, several, numbers, asked)
+    options = PackageOptions(length, wanted, tuple(texts), growing, began, date_ranges, low_latency)
+    known = known.then(given, several, numbers, options)
     is_named = not growing and any(len(index.periods) > 1 for index in given)
-    return package_of(known, given, asked, kept, single_file, numbers if is_named else ())
+    return package_of(known, given, options, kept, single_file, numbers if is_named else ())
 
 
 def package_of(
     periods: Periods,
     indexes: Sequence[Index],
-    asked: Asked,
+    options: PackageOptions,
     media: Sequence[SourceLike | None] | None = None,
     single_file: bool = False,
     numbers: Sequence[int] = (),
@@ -536,7 +536,7 @@ def package_of(
     Args:
         periods: of the title.
         indexes: of the files.
-        asked: what the periods were made for.
+        options: what the periods were made for.
         media, single_file: as of `package`.
         numbers: of the periods, where the tags of its files name them.
 
@@ -544,28 +544,28 @@ def package_of(
         BuildError: a period has other tracks.
     """
     title = joined(periods.titles, periods.numbers)
-    began = asked.began or periods.created
-    if asked.growing:
-        growing = "ended" if periods.ended else asked.growing
+    began = options.began or periods.created
+    if options.growing:
+        growing = "ended" if periods.ended else options.growing
         grows_so = growth(title, growing, began, indexes)
         title = replace(title, growth=grows_so, captioned=periods.captioned)
-    if asked.date_ranges or (asked.growing and asked.low_latency):
+    if options.date_ranges or (options.growing and options.low_latency):
         title = replace(title, zero=began or UNIX)
     if single_file:
         title = title.in_single_files()
-    listed = periods.listed[: 1 if asked.growing else None]
+    listed = periods.listed[: 1 if options.growing else None]
     ids = [one.media.track.id for part in listed for one in part]
-    length = "all" if asked.length is None else str(asked.length)
+    length = "all" if options.length is None else str(options.length)
     recipe: list[Any] = ["package", length, ids]
     if single_file:
         recipe.append("single files")
     if numbers:
         recipe.append(["periods", *numbers])
-    if asked.date_ranges:
+    if options.date_ranges:
         recipe.append(["date ranges", str(title.zero)])
-    named_by = periods.named_by if asked.growing else {}
+    named_by = periods.named_by if options.growing else {}
     return Package(
-        title, periods.sources, recipe, periods.left_out, media, named_by, asked.low_latency
+        title, periods.sources, recipe, periods.left_out, media, named_by, options.low_latency
     )
 
 

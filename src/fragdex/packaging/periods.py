@@ -45,7 +45,7 @@ from fragdex.sources import SourceLike
 
 
 @record(frozen=True, slots=True)
-class Asked:
+class PackageOptions:
     """What a title is made for; as of `fragdex.package`.
 
     Attributes:
@@ -95,7 +95,7 @@ class Periods:
         indexes: Sequence[Index],
         media: Sequence[SourceLike | None],
         numbers: Sequence[int],
-        asked: Asked,
+        options: PackageOptions,
         over: bool = False,
     ) -> Periods:
         """With periods after these.
@@ -104,12 +104,12 @@ class Periods:
             indexes: of the files; those with one period have it for each number.
             media: the files.
             numbers: of the periods.
-            asked: what they are made for.
+            options: what they are made for.
             over: whether nothing more comes to the last one, be it that the title grows.
 
         Raises: as `fragdex.package`.
         """
-        growing = asked.growing
+        growing = options.growing
         sources = self.sources or tuple(
             # its size and time change with what comes
             replace(index.file, size=None, md5=None, etag=None, mtime_ns=None)
@@ -123,7 +123,7 @@ class Periods:
                 is_last = number == numbers[-1] and not over
                 # only the last one can grow
                 grows = growing if is_last else growing and "ended"
-                known = known._with(indexes, opened, number, asked, grows, is_last)
+                known = known._with(indexes, opened, number, options, grows, is_last)
                 if known.waits or known.ended:
                     break
         return known
@@ -133,12 +133,12 @@ class Periods:
         indexes: Sequence[Index],
         opened: Sources,
         number: int,
-        asked: Asked,
+        options: PackageOptions,
         grows: bool | Literal["ended"],
         is_last: bool,
     ) -> Periods:
         """With one more."""
-        growing, low_latency = asked.growing, asked.low_latency
+        growing, low_latency = options.growing, options.low_latency
         created, left_out = self.created, [*self.left_out]
         may_caption = self.captioned or not (growing and low_latency)
         tracks: list[Chosen] = []
@@ -152,11 +152,11 @@ class Periods:
             besides = between(period, read, size=size, remote=source.remote)
             own = list(
                 _chosen(
-                    period, besides, init, moov, size, info, read, asked.tracks, left_out,
+                    period, besides, init, moov, size, info, read, options.tracks, left_out,
                     grows is True,
                 )
             )  # fmt: skip
-            ranges, lost = ranges_of(besides.events, read) if asked.date_ranges else ((), ())
+            ranges, lost = ranges_of(besides.events, read) if options.date_ranges else ((), ())
             left_out += [*lost, *second_tracks(index)]
             if growing and low_latency:
                 own = [replace(t, produced=produced(t.media.track, read)) for t in own]
@@ -175,7 +175,7 @@ class Periods:
         prefix = f"p{number}-" if titles else ""
         promised = titles[0].promised if titles else None
         try:
-            made = titled(tracks, asked.length, asked.texts, grows, prefix, promised)
+            made = titled(tracks, options.length, options.texts, grows, prefix, promised)
         except (BuildError, NoSyncSample):
             if not (growing and titles):
                 raise

@@ -187,8 +187,8 @@ def _record(
 def languages_of(row: Row[Any]) -> list[str]:
     """Those of a transcription, in the order in which they are first spoken."""
     language = row.language or row.wanted_language
-    found = dict.fromkeys(one for _, one in (row.plan or {}).get("languages", ()))
-    return [] if language is None else list(found) or [language]
+    languages = dict.fromkeys(one for _, one in (row.plan or {}).get("languages", ()))
+    return [] if language is None else list(languages) or [language]
 
 
 def _speakers(row: Row[Any] | None) -> list[Speaker] | None:
