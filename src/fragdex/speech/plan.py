@@ -116,13 +116,15 @@ class TranscriptionPlan:
         spans: Sequence[tuple[int, int]],
         detect: Callable[[list[tuple[int, int]]], str | None],
     ) -> TranscriptionPlan:
-        """The plan with the language of each stretch; where none is found, with that of the next.
+        """The plan with the language of each stretch.
+
+        Where none is detected, it is that of the stretch before; at the beginning, the first one.
 
         Args:
             spans: frames that have samples, as of `plan_of`.
             detect: gives the language that is spoken in some of them, or None.
         """
-        found: dict[int, str] = {}
+        languages: dict[int, str] = {}
         lasts: Counter[str] = Counter()
         for number in self.stretches:
             low, high = (at * STRETCH * UNIT for at in (number, number + 1))
@@ -131,12 +133,13 @@ class TranscriptionPlan:
             own = [(max(low, start), min(stop, high)) for start, stop in spans[first:last]]
             language = detect(own)
             if language is not None:
-                found[number] = language
+                languages[number] = language
                 lasts[language] += sum(stop - start for start, stop in own)
-        if not found:
+        if not languages:
             return self
         changes = tuple(
-            (next(alike)[0], language) for language, alike in groupby(found.items(), itemgetter(1))
+            (next(alike)[0], language)
+            for language, alike in groupby(languages.items(), itemgetter(1))
         )
         return replace(
             self,

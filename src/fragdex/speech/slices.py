@@ -51,7 +51,7 @@ _BESIDE: Final = 10
 """Frames on both sides of a slice, for levels that are smoothed."""
 _MIX: Final = 1000 // FRAME_MS
 """Frames for which it is decided how their channels are mixed, from a multiple of them on."""
-_ASKED: Final = 6, 1000
+_PROBES_OF_STRETCH: Final = 6, 1000
 """Parts of a stretch in which it is asked which language is spoken, and frames of each."""
 _LEAST_SPEECH: Final = 10 * SAMPLE_RATE
 """Samples in these parts that tell a language; music and single calls do not."""
@@ -129,7 +129,7 @@ class Listener:
 
             def detect(own: list[tuple[int, int]]) -> str | None:
                 report(next(asked), of)
-                sounds = self._speech(probes_of(own, *_ASKED), quiet)
+                sounds = self._speech(probes_of(own, *_PROBES_OF_STRETCH), quiet)
                 return engine.detect(sounds) if sum(map(len, sounds)) >= _LEAST_SPEECH else None
 
             plan = plan.in_languages(spans, detect)
